@@ -20,10 +20,14 @@ from pathlib import Path
 
 from tests.starts import DownloadError, started_again
 
-DOWNLOADING = ("mvn", "go", "npm")
+DOWNLOADING = ("mvn", "go", "npm", "cargo")
 """Programs that fetch what others wrote before they build."""
 BUILD_SECONDS = 600
 """A first Maven or Go build downloads some 100 MB."""
+LIGHT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""What short-lived JVMs do with half of the CPU."""
+COMMAND_BUILD_SECONDS = 1800
+"""A large program of others' takes minutes of CPU, on a machine that may be busy."""
 
 
 def cache() -> Path:
@@ -55,9 +59,28 @@ def classpath(pom: Path, version: str = "") -> str:
     jars = (folder / "classpath").read_text()
     if not all(Path(jar).exists() for jar in jars.split(":")):
         # Maven's own repository was emptied since.
-        with _alone():
+        with alone(folder.parent):
             resolve(folder)
     return jars
+
+
+def maven_artifacts(project: Path, poms: Sequence[Path], tests: str) -> None:
+    """Have Maven download all that a project is built and tested with.
+
+    Args:
+        project: The folder of a project, maybe of several modules.
+        poms: Those of the project and of its modules.
+        tests: Quick tests, at least one of each module: what runs them is downloaded
+            when it runs some.
+    """
+
+    def resolve(folder: Path) -> None:
+        copy = folder / "project"
+        shutil.copytree(project, copy)
+        _run(["mvn", "-q", "-B", "-f", str(copy), "test", f"-Dtest={tests}"], copy)
+        shutil.rmtree(copy)
+
+    _built("maven", [], "".join(pom.read_text() for pom in poms), resolve)
 
 
 def _copy(artifact: str, folder: Path) -> None:
@@ -110,6 +133,16 @@ def unpacked(artifact: str) -> Path:
     return _built("unpacked", [], artifact, unpack)
 
 
+def unpacked_file(archive: Path) -> Path:
+    """The content of an archive that is in the tree."""
+
+    def unpack(folder: Path) -> None:
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+
+    return _built("unpacked", [archive], "", unpack)
+
+
 def java_classes(sources: Path, jars: str) -> Path:
     """The jar of classes compiled from the Java files of a folder."""
     files = sorted(sources.glob("*.java"))
@@ -132,9 +165,54 @@ def go_program(sources: Path, go: str = "go") -> Path:
 
     def compile_it(folder: Path) -> None:
         target = str(folder / "program")
-        _run([go, "build", "-buildvcs=false", "-trimpath", "-o", target, "."], sources)
+        # To optimize all of it, and what it imports, takes a quarter of the CPU.
+        flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w"]
+        _run([go, "build", *flags, "-o", target, "."], sources)
 
     return _built("go", files, "", compile_it) / "program"
+
+
+def go_command(package: str, version: str, go: str) -> Path:
+    """The binary of a command that the Go module proxy has, built by that `go`."""
+    what = f"{package}@{version}"
+
+    def install(folder: Path) -> None:
+        into = {"GOBIN": str(folder)}
+        _run([go, "install", what], folder, into, COMMAND_BUILD_SECONDS)
+
+    (found,) = _built("command", [], what, install).iterdir()
+    return found
+
+
+def rust_program(sources: Path, name: str) -> Path:
+    """The binary of the Rust program in a folder, with what its lock file names.
+
+    A lock file names the registry in each entry, as the machine's cargo calls it. In
+    the tree it has no such name; one that cargo makes tells it.
+
+    Raises:
+        LookupError: There is no registry.
+    """
+    lock = sources / "Cargo.lock"
+
+    def compile_it(folder: Path) -> None:
+        copy = folder / "copy"
+        shutil.copytree(sources, copy)
+        made = copy / lock.name
+        made.unlink()
+        try:
+            _run(["cargo", "generate-lockfile"], copy)
+        except DownloadError as error:
+            raise LookupError(f"no registry of crates is reached: {error}") from error
+        (registry,) = set(re.findall(r'"(registry\+.*)"', made.read_text()))
+        made.write_text(lock.read_text().replace('"registry"', f'"{registry}"'))
+        _run(["cargo", "build", "--locked"], copy, seconds=COMMAND_BUILD_SECONDS)
+        (copy / "target" / "debug" / name).rename(folder / name)
+        # Of half a gigabyte.
+        shutil.rmtree(copy)
+
+    files = [*sorted((sources / "src").glob("*.rs")), sources / "Cargo.toml", lock]
+    return _built("rust", files, "", compile_it) / name
 
 
 def node_modules(sources: Path) -> Path:
@@ -256,7 +334,10 @@ def _built(
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     target = cache() / "builds" / f"{kind}-{digest.hexdigest()[:20]}"
-    with _alone():
+    if target.exists():
+        # Whole, since it got its name last: nobody waits for what others build.
+        return target
+    with alone(target.parent):
         if not target.exists():
             folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{kind}-"))
             try:
@@ -268,17 +349,22 @@ def _built(
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Build one thing at a time: Maven's own folder is not made for two who write."""
-    builds = cache() / "builds"
-    builds.mkdir(parents=True, exist_ok=True)
-    with (builds / "lock").open("w") as lock:
+def alone(folder: Path) -> Iterator[None]:
+    """Build one thing in a folder at a time.
+
+    Maven's own, which all builds share, is not made for two who write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _run(
-    arguments: list[str], directory: Path, environment: Mapping[str, str] | None = None
+    arguments: list[str],
+    directory: Path,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = BUILD_SECONDS,
 ) -> None:
     command = " ".join(arguments[:3])
     fetches = Path(arguments[0]).name in DOWNLOADING or arguments[0] == sys.executable
@@ -287,13 +373,17 @@ def _run(
         done = subprocess.run(
             arguments,
             cwd=directory,
-            env={**os.environ, **(environment or {})},
+            env={
+                **os.environ,
+                "JAVA_TOOL_OPTIONS": " ".join(LIGHT),
+                **(environment or {}),
+            },
             check=False,
             capture_output=True,
             text=True,
-            timeout=BUILD_SECONDS,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired as error:
-        raise failed(f"{command} took more than {BUILD_SECONDS} s") from error
+        raise failed(f"{command} took more than {seconds:g} s") from error
     if done.returncode:
         raise failed(f"{command}:\n{done.stdout}{done.stderr}")

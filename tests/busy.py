@@ -19,21 +19,29 @@ class Busy:
     """A connection that always has something to be done.
 
     Args:
-        turns: Whose turns.
+        fair_queue: Whose turns.
     """
 
-    def __init__(self, turns: FairQueue) -> None:
-        self._turns = turns
-        self.flow = turns.flow("busy")
+    has_large = False
+
+    def __init__(self, fair_queue: FairQueue) -> None:
+        self._fair_queue = fair_queue
+        self.flow = fair_queue.flow("busy")
         self.turns = 0
+        self.longest_s = 0.0
+        """CPU time of the loop between two of its turns, at most."""
+        self._done_s: float | None = None
         self.ended = False
 
     def take_turn(self, _now: float, _until: float) -> int:
         """Have a turn, and wait for the next one."""
+        if self._done_s is not None:
+            self.longest_s = max(self.longest_s, time.thread_time() - self._done_s)
         time.sleep(TURN_S)
         self.turns += 1
+        self._done_s = time.thread_time()
         if not self.ended:
-            self._turns.join(self)
+            self._fair_queue.join(self)
         return 1
 
     def close(self) -> None:
@@ -42,10 +50,10 @@ class Busy:
 
 
 @contextmanager
-def busy(turns: FairQueue) -> Iterator[Busy]:
+def busy(fair_queue: FairQueue) -> Iterator[Busy]:
     """Have somebody wait for turns all the time, until the end of the block."""
-    one = Busy(turns)
-    turns.join(one)
+    one = Busy(fair_queue)
+    fair_queue.join(one)
     try:
         yield one
     finally:

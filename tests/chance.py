@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import hypothesis
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -49,6 +50,11 @@ def fixed_and_fresh(test: Callable[..., T]) -> Callable[..., T]:
 
 
 def pytest_configure() -> None:
+    # Not above: pytest rewrites the assertions of plugins that nobody imported.
+    from tests.builds import cache
+
+    # What it knows of sources and of characters is for the next clone as well.
+    set_hypothesis_home_dir(cache() / "hypothesis")
     given = os.environ.setdefault(NAME, str(random.SystemRandom().randrange(MOST)))
     if not (given.isascii() and given.isdecimal() and int(given) < MOST):
         raise pytest.UsageError(f"{NAME} is {given!r}; allowed: 0 to {MOST - 1}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.chance import shuffle
 
@@ -24,29 +25,34 @@ NODES_ON_PULSAR = "nodes on Pulsar"
 ZOOKEEPER = "ZooKeeper"
 ROCKETMQ = "our client on RocketMQ"
 SPARK = "Spark"
+GUARDED = "nodes that guard"
+CONTAINERS = "containers"
 WHOLE_TREE = "the whole tree"
 SHARING = {
     CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
     SPARK: (
-        r"(ropeway/spark/test_(source|pipelines|tier|compacting)"
+        r"(ropeway/spark/test_(source|pipelines|tier|compacting|outages)"
         r"|ropeway/streams/test_(job\w*|mirroring|checkpoint)"
         r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"
     ),
     PULSAR: (
         r"(storage/pulsar/|gateway/cli/test_offload\.py"
-        r"|system/test_(cluster|native_\w+)\.py)"
+        r"|system/test_(cluster|native_\w+|pulsar_client)\.py)"
     ),
     NODES_ON_PULSAR: (
-        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients)\.py"
+        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients|rolling_upgrade)\.py"
     ),
     ZOOKEEPER: r"routing/zookeeper/",
+    GUARDED: r"system/test_attacks\w*\.py",
+    CONTAINERS: r"system/test_(containers|first_steps)\.py",
     WHOLE_TREE: r"test_(architecture|laws|looking)\.py",
 }
 """What tests share a server, as the beginning of their ids below tests/; or, of the
 last, all files of Python, parsed."""
 ENDED = [
-    *("agents", "start_server", "shared_server", "pulsar", "zookeeper"),
+    *("agents", "start_server", "shared_server", "there", "secured"),
+    *("pulsar", "newer_pulsar", "counting_pulsar", "mortal_pulsar", "zookeeper"),
     *("spark", "ropeway_topics"),
 ]
 """Fixtures of whole runs that end with a group, each before what it stands on."""
@@ -60,23 +66,25 @@ FIRST = [
     "tests/system/test_killed_job.py",
     NODES_ON_PULSAR,
     "tests/system/test_pulsar_cluster.py",
-    "tests/system/test_attacks.py",
+    GUARDED,
     "tests/benchmarks/test_hostile.py",
     "tests/system/test_differential_grpc.py",
     "tests/system/test_differential.py",
-    "tests/system/test_pulsar_client.py",
     "tests/clients/test_restarts.py",
     "tests/clients/test_consuming.py",
     "tests/benchmarks/test_smoke.py",
     "tests/system/test_spark_cluster.py",
     ZOOKEEPER,
     # The longest of the quick tier.
+    "tests/power/test_power.py",
     "tests/gateway/cli/test_serve.py",
     "tests/gateway/test_quotas.py",
     "tests/gateway/http/metrics/test_of_workers.py",
     "tests/gateway/test_supervisor.py",
 ]
 """What takes longest, so that nothing long is left at the end."""
+REPORTED_S = 0.1
+"""A set-up or a teardown that takes so long may be among the slowest of a run."""
 
 
 @cache
@@ -115,6 +123,23 @@ def end_servers(item: pytest.Item) -> None:
         found = item.session._fixturemanager.getfixturedefs(name, item)
         for definition in found or ():
             definition.finish(item._request)
+
+
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> bool | None:
+    """Report a test once to the process that gives out the work, if all is well.
+
+    The start of a test, its set-up and its teardown are messages as well, each of which
+    costs both sides: half a millisecond of CPU for each of thousands of tests.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > REPORTED_S:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)

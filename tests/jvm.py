@@ -3,10 +3,12 @@
 Class data sharing (JEP 350) lets a JVM map classes that an earlier one of its kind has
 parsed: Pulsar 4.0.8 is up after 3.4 s of CPU, and not 5.9. The first one of a kind that
 ends in order leaves an archive of them in the cache, for those that are started later.
+One that is to leave one is up after 15 s of CPU, so that only one at a time is to.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -36,6 +38,8 @@ PARTS = (
 """Programs whose classes are mostly among those of a standalone Pulsar with the same
 jars. They map what it has left, and leave nothing: tests kill them, and a JVM that is
 to leave an archive starts with twice the CPU."""
+_leaving: dict[Path, int] = {}
+"""The lock of each kind of which a JVM of this process is to leave an archive."""
 IN_ORDER = (0, 128 + 15)
 """How a JVM ends by itself, and at a SIGTERM; a kill leaves none, or half of one."""
 
@@ -62,7 +66,8 @@ def command(arguments: Sequence[str], *, shares: bool = False) -> list[str]:
     if not at:
         return list(arguments)
     given = arguments[at:]
-    sharing = _sharing(given) if shares else []
+    # What mounts a disk for it takes that away as it ends, before it starts again.
+    sharing = _sharing(given, may_leave=at == 1) if shares else []
     return [*arguments[:at], *options(), *sharing, *given]
 
 
@@ -76,23 +81,46 @@ def wait(process: Process, seconds: float | None = None) -> None:
     Raises:
         subprocess.TimeoutExpired: It has not ended.
     """
-    leaves = _left_by(process)
-    process.wait(LEAVES_SECONDS if leaves and seconds is not None else seconds)
-    for left in leaves:
+    left = _left_by(process)
+    process.wait(LEAVES_SECONDS if left and seconds is not None else seconds)
+    if left is not None:
         if process.returncode not in IN_ORDER:
             left.unlink(missing_ok=True)
         elif left.exists():
             # Whole from the moment in which it has its name.
             left.rename(left.with_suffix(""))
+        if (lock := _leaving.pop(left.with_suffix(""), None)) is not None:
+            os.close(lock)
 
 
-def _left_by(process: Process) -> list[Path]:
+def leaves(process: Process) -> bool:
+    """Whether a program of a command line made by `command` is to leave an archive."""
+    return _left_by(process) is not None
+
+
+def _left_by(process: Process) -> Path | None:
     assert isinstance(process.args, list)
-    starts = [str(one) for one in process.args]
-    return [Path(one.removeprefix(LEAVES)) for one in starts if one.startswith(LEAVES)]
+    for one in map(str, process.args):
+        if one.startswith(LEAVES):
+            return Path(one.removeprefix(LEAVES))
+    return None
 
 
-def _sharing(given: Sequence[str]) -> list[str]:
+def _is_alone(archive: Path) -> bool:
+    """Whether nobody else is to leave this archive, until `wait` has returned."""
+    if archive in _leaving:
+        return False
+    lock = os.open(archive.with_suffix(".lock"), os.O_CREAT | os.O_WRONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return False
+    _leaving[archive] = lock
+    return True
+
+
+def _sharing(given: Sequence[str], *, may_leave: bool) -> list[str]:
     at = given.index("-cp")
     options, classpath, main = given[:at], given[at + 1], given[at + 2]
     is_part = main in PARTS
@@ -102,9 +130,9 @@ def _sharing(given: Sequence[str]) -> list[str]:
     quiet = "-Xlog:cds*=off"
     if archive.exists():
         return [quiet, f"-XX:SharedArchiveFile={archive}"]
-    if is_part:
-        return []
     archive.parent.mkdir(parents=True, exist_ok=True)
+    if is_part or not may_leave or not _is_alone(archive):
+        return []
     return [quiet, f"{LEAVES}{archive}.{secrets.token_hex(8)}"]
 
 

@@ -1,4 +1,4 @@
-"""A raw remoting client for tests, over the wire modules alone, and a node to talk to.
+"""A raw remoting client for tests, and a node to talk to.
 
 It sends what it is told, wrong or right, and shows every frame that comes back.
 """
@@ -17,31 +17,23 @@ from msgspec import structs
 from ropeway.gateway.app import App
 from ropeway.gateway.config import Config, LimitsConfig, ListenerConfig, LogConfig
 from ropeway.gateway.request_limits import UnauthenticatedConfig
-from ropeway.gateway.wire import batch, bodies, properties
 from ropeway.gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
     Language,
     RequestCode,
 )
-from ropeway.gateway.wire.commands.pull import (
-    COMMIT_OFFSET_FLAG,
-    SUBSCRIPTION_FLAG,
-    SUSPEND_FLAG,
-    PullMessage,
-)
-from ropeway.gateway.wire.commands.send import SendMessage, SendMessageV2
 from ropeway.gateway.wire.frame import (
     PREFIX,
     FrameReader,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
-from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire.header import Header, decode_fields, row_of, to_fields
 from ropeway.gateway.workers import split
 from tests import answers, rules
 from tests.frames import Frame
+from tests.requests import heartbeat
 
 if TYPE_CHECKING:
     import ssl
@@ -57,6 +49,8 @@ ONE_ANSWER = rules.named(
     "README.md", "A request gets exactly one answer, unless it is one-way."
 )
 """Longer than anything here takes on a loaded machine."""
+ROOMY = LogConfig(segment_bytes=8 << 20)
+"""For tests of several large messages at a time: a read ends with its segment."""
 PATIENT_MS = 60_000
 """How long a send may wait, where a test does not look for that."""
 LIMIT_S = 280
@@ -81,7 +75,7 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(watched())
-        assert not stray
+        assert not stray, stray
 
     return run
 
@@ -171,6 +165,10 @@ class Remoting:
             code = what
         opaque = next(self._opaques)
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        if self._listening.done() and not one_way:
+            # The node may have gone between its last answer and this request.
+            future.set_exception(ConnectionResetError("the node closed"))
+            return future
         self._waiting[opaque] = int(code), future
         flag = ONE_WAY_FLAG if one_way else 0
         if one_way:
@@ -246,7 +244,7 @@ def config(data: Path, **changes: Any) -> Config:
         "data": data,
         "listeners": (ListenerConfig(port=0),),
         # Segments are set aside whole, and there are many tests.
-        "log": LogConfig(segment_bytes=8 << 20),
+        "log": LogConfig(segment_bytes=1 << 20),
         **changes,
     }
     return Config(**settings)
@@ -281,101 +279,6 @@ async def until(condition: Any) -> None:
             await asyncio.sleep(0.002)
 
 
-def sending(topic: str, *, v2: bool = True, **changes: Any) -> SendMessage:
-    """The header of a send, as Java's producer has it."""
-    pairs = {properties.UNIQ_KEY: "0" * 32, **changes.pop("pairs", {})}
-    fields: dict[str, Any] = {
-        "producer_group": "producers",
-        "topic": topic,
-        "default_topic": "TBW102",
-        "default_topic_queue_nums": 4,
-        "queue_id": 0,
-        "sys_flag": 0,
-        "born_timestamp": 1_700_000_000_000,
-        "flag": 0,
-        "properties": properties.dump(pairs),
-        "reconsume_times": 0,
-        **changes,
-    }
-    return (SendMessageV2 if v2 else SendMessage)(**fields)
-
-
-def pulling(
-    topic: str, offset: int = 0, *, group: str = "readers", **changes: Any
-) -> PullMessage:
-    """The header of a pull that says itself what it wants, and does not wait."""
-    fields: dict[str, Any] = {
-        "consumer_group": group,
-        "topic": topic,
-        "queue_id": 0,
-        "queue_offset": offset,
-        "max_msg_nums": 32,
-        "sys_flag": SUBSCRIPTION_FLAG,
-        "commit_offset": 0,
-        "suspend_timeout_millis": 0,
-        "sub_version": 0,
-        "subscription": "*",
-        **changes,
-    }
-    return PullMessage(**fields)
-
-
-def waiting(topic: str, offset: int = 0, **changes: Any) -> PullMessage:
-    """The header of a pull that waits for messages."""
-    return pulling(
-        topic,
-        offset,
-        **{
-            "sys_flag": SUBSCRIPTION_FLAG | SUSPEND_FLAG,
-            "suspend_timeout_millis": 15_000,
-            **changes,
-        },
-    )
-
-
-def committing(topic: str, offset: int, commit_offset: int) -> PullMessage:
-    """The header of a pull that says how far its group has come."""
-    return pulling(
-        topic,
-        offset,
-        sys_flag=SUBSCRIPTION_FLAG | COMMIT_OFFSET_FLAG,
-        commit_offset=commit_offset,
-    )
-
-
-def heartbeat(
-    client_id: str,
-    *groups: str,
-    topic: str = "orders",
-    expression: str = "*",
-    expression_type: str = bodies.TAG,
-    version: int = 1,
-    producers: tuple[str, ...] = (),
-    **changes: Any,
-) -> bytes:
-    """The body of a heartbeat."""
-    wanted = [
-        bodies.SubscriptionData(
-            topic=topic,
-            sub_string=expression,
-            expression_type=expression_type,
-            sub_version=version,
-        )
-    ]
-    return bodies.encode(
-        bodies.HeartbeatData(
-            client_id=client_id,
-            producer_data_set=[bodies.ProducerData(one) for one in producers],
-            consumer_data_set=[
-                bodies.ConsumerData(
-                    group_name=group, subscription_data_set=wanted, **changes
-                )
-                for group in groups
-            ],
-        )
-    )
-
-
 async def beat(client: Remoting, *args: Any, **changes: Any) -> Frame:
     """Send a heartbeat."""
     return await client.ask(
@@ -384,9 +287,3 @@ async def beat(client: Remoting, *args: Any, **changes: Any) -> Frame:
         fields={},
         language=Language.JAVA,
     )
-
-
-def batch_of(*texts: bytes, pairs: dict[str, str] | None = None) -> bytes:
-    """The body of a batch."""
-    text = properties.dump(pairs or {properties.UNIQ_KEY: "K"})
-    return batch.encode_batch([batch.BatchEntry(0, one, text) for one in texts])

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.test_laws import ROOT, sources, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OPENS_SOCKETS = {
     *("listen", "create_server", "start_server", "create_unix_server"),
@@ -29,7 +33,9 @@ DOES_IO = {"open", "print", "input", "exec", "eval"}
 WITH_THREADS = {
     "acl/bootstrap.py": "reads a file",
     "acl/plain.py": "reads a file",
-    "gateway/grpc/request_reader.py": "inflates large messages",
+    "gateway/cli/spark_jobs.py": "has Spark cancel jobs",
+    "gateway/grpc/messages.py": "inflates large messages",
+    "gateway/http/day_history.py": "reads and writes a file",
     "gateway/http/exporter.py": "sends a page of metrics",
     "gateway/http/metrics/of_workers.py": "adds up pages of metrics",
     "gateway/lite/views.py": "sorts copies of numbers",
@@ -59,14 +65,36 @@ WITH_CACHES = {
 """Which files remember what they made of a text, and why those are not long: a
 thousand that a client made as long as it may would fill the memory."""
 
+WITH_DATABASES = {
+    "gateway/node/rocks.py": "what derived stores stand on",
+    "routing/database.py": "routes of a node alone",
+    "routing/embedded.py": "the same",
+    "storage/file/offsets.py": "offsets that consumers commit",
+    "storage/tiered/metadata.py": "which objects a tier has",
+}
+"""Which files have a database on the node's own disk, and what of."""
+
+DERIVED_STORES = {
+    "gateway/lite/store.py",
+    "gateway/node/timer/index.py",
+    "gateway/pop/store.py",
+}
+"""Which files fold the log into one: `tests/gateway/node/test_derived_stores.py` holds
+each to the contract. Transactions and batches are not among them."""
+
 STARTS_THREADS = {
     *("ThreadPoolExecutor", "ProcessPoolExecutor", "to_thread", "run_in_executor"),
     *("Thread", "start_new_thread"),
 }
 
-MOST_CIRCLES, MOST_IN_CIRCLES = 13, 57
-"""Circles of imports, also of those that only type checkers see, and modules in them.
-Who takes one apart lowers this; nobody raises it."""
+MOST_PARAMETERS = 9
+
+MOST_OF_CONSTRUCTORS = 6
+"""What more would carry is a struct or a context, as `BrokerContext`. The fields of
+records (structs, dataclasses, named tuples) are none that a constructor names."""
+
+OF_A_BROKER = {"topics", "offsets", "log", "message_log", "clock", "now_ms", "host"}
+"""What `BrokerContext` carries: who needs three of them is given that."""
 
 CONTRACTS = {
     "ropeway.storage.file": "LogContract",
@@ -86,6 +114,11 @@ def modules(name: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
+
+
+def top(name: str) -> set[str]:
+    """The packages that a file imports."""
+    return {one.split(".")[0] for one in modules(name)}
 
 
 def called(name: str, *, plain: bool = False) -> set[str]:
@@ -169,6 +202,22 @@ def test_threads_are_few_and_known() -> None:
     assert users == set(WITH_THREADS)
 
 
+@pytest.mark.rule("derived-state.md", "The log is the truth.")
+def test_only_derived_stores_keep_what_the_log_says_on_a_disk() -> None:
+    users = {name for name in sources() if {"sqlite3", "rocksdict"} & top(name)}
+    assert users == set(WITH_DATABASES)
+    stores = {
+        name
+        for name in sources()
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.ClassDef)
+        if {"DerivedStore", "Rocks"} & set(map(ast.unparse, node.bases))
+    }
+    assert stores - {"gateway/node/derived_store.py"} == DERIVED_STORES
+    tests = (ROOT / "tests/gateway/node/test_derived_stores.py").read_text()
+    assert tests.count("(DerivedStoreContract)") == len(DERIVED_STORES)
+
+
 def test_what_is_remembered_of_texts_is_known_to_be_short() -> None:
     users = {name for name in sources() if "lru_cache" in called(name)}
     assert users == set(WITH_CACHES)
@@ -224,8 +273,65 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": set()}) == []
 
 
-def test_circles_of_imports_get_no_more_and_no_larger() -> None:
+def test_imports_have_no_circles_not_even_those_of_types() -> None:
     found = sorted(circles(imports()), key=len)
-    told = "\n".join(", ".join(sorted(one)) for one in found)
-    assert len(found) <= MOST_CIRCLES, told
-    assert sum(map(len, found)) <= MOST_IN_CIRCLES, told
+    assert found == [], "\n".join(", ".join(sorted(one)) for one in found)
+
+
+def own_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The parameters of a function, a caller's own arguments."""
+    given = node.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    return [one.arg for one in named if one.arg not in ("self", "cls")]
+
+
+def parameters(name: str) -> dict[str, int]:
+    """How many parameters each function of a file has."""
+    counts = {}
+    for node in ast.walk(tree(name)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        # click calls a command with its options, and C takes no structs of ours.
+        told = [ast.unparse(one) for one in node.decorator_list]
+        if not any(".command(" in one or one == "may_be_compiled" for one in told):
+            counts[f"{name}:{node.name}"] = len(own_parameters(node))
+    return counts
+
+
+def constructors() -> Iterator[tuple[str, list[str]]]:
+    """The constructors of all classes, class methods too, and their parameters."""
+    for name in sources():
+        for kind in ast.walk(tree(name)):
+            if isinstance(kind, ast.ClassDef):
+                for node in kind.body:
+                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+                        node.name in {"__init__", "__new__"}
+                        or "classmethod" in map(ast.unparse, node.decorator_list)
+                    ):
+                        which = f"{name}:{kind.name}.{node.name}"
+                        yield which, own_parameters(node)
+
+
+def test_what_many_parameters_carry_is_a_struct() -> None:
+    found = {
+        function: count
+        for name in sources()
+        for function, count in parameters(name).items()
+        if count > MOST_PARAMETERS
+    }
+    assert found == {}
+
+
+def test_no_constructor_has_many_parameters() -> None:
+    found = {name: len(words) for name, words in constructors()}
+    assert "gateway/pop/service.py:Pop.__init__" in found
+    assert {n: many for n, many in found.items() if many > MOST_OF_CONSTRUCTORS} == {}
+
+
+def test_what_a_broker_has_is_given_as_one_thing() -> None:
+    found = {
+        name: words
+        for name, words in constructors()
+        if name.startswith("gateway/") and len(OF_A_BROKER.intersection(words)) >= 3
+    }
+    assert found == {}

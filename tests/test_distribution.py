@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.distribution import (
     CLIENTS_ON_PULSAR,
     FIRST,
+    GUARDED,
     NODES_ON_PULSAR,
     PULSAR,
     ROCKETMQ,
@@ -26,13 +27,16 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group("tests/ropeway/spark/test_source.py::test_a[rocketmq]") == SPARK
     assert group("tests/system/test_slaves.py::test_a") == NODES_ON_PULSAR
     assert group("tests/system/test_moving.py::test_a") == NODES_ON_PULSAR
+    for name in ("test_attacks", "test_attacks_forged"):
+        assert group(f"tests/system/{name}.py::test_a[workers]") == GUARDED
     assert group("tests/routing/zookeeper/test_local_copy.py::test_a") == ZOOKEEPER
 
 
 def test_the_rest_goes_by_files() -> None:
     consuming = "tests/clients/test_consuming.py"
     assert group(f"{consuming}::test_a[embedded-Java 5.5.0]") == consuming
-    assert group("tests/system/test_pulsar_client.py::test_a") != PULSAR
+    alone = "tests/system/test_pulsar_cluster.py"
+    assert group(f"{alone}::test_a") == alone
 
 
 def test_what_comes_first_is_there() -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests import builds, jvm
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.system.process import ForeignProcess
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 
 PROGRAM = """
 public class Waits {
     public static void main(String[] arguments) throws Exception {
+        System.out.println("waits");
+        if (arguments.length > 0) Thread.sleep(600_000);
         System.in.read();
     }
 }
@@ -51,7 +51,7 @@ def run(program: list[str], *, kill: bool = False) -> tuple[list[str], str]:
 
 
 def archives(tmp_path: Path) -> list[str]:
-    return [one.name for one in (tmp_path / "cache" / "classes").iterdir()]
+    return [one.name for one in (tmp_path / "cache" / "classes").glob("*.jsa*")]
 
 
 def test_the_second_maps_what_the_first_has_left(
@@ -70,6 +70,42 @@ def test_the_second_maps_what_the_first_has_left(
 def test_one_that_is_killed_leaves_nothing(program: list[str], tmp_path: Path) -> None:
     run(program, kill=True)
     assert archives(tmp_path) == []
+
+
+def test_one_at_a_time_is_to_leave_an_archive(program: list[str]) -> None:
+    def leaves(command: list[str]) -> bool:
+        return any(one.startswith(jvm.LEAVES) for one in command)
+
+    first, _ = run(program)
+    assert leaves(first)
+    for archive in (Path(builds.cache()) / "classes").glob("*.jsa"):
+        archive.unlink()
+    again = jvm.command(program, shares=True)
+    assert leaves(again)
+    assert not leaves(jvm.command(program, shares=True))
+    with subprocess.Popen(again, stdin=subprocess.DEVNULL) as process:
+        jvm.wait(process)
+    assert any(".jsa" in one for one in jvm.command(program, shares=True))
+
+
+def test_one_that_another_program_runs_leaves_none(program: list[str]) -> None:
+    command = jvm.command(["env", *program], shares=True)
+    assert command[:2] == ["env", "java"]
+    assert not [one for one in command if ".jsa" in one]
+
+
+def test_a_server_leaves_its_archive_when_it_is_ready_and_runs_on_with_it(
+    program: list[str], tmp_path: Path
+) -> None:
+    server = ForeignProcess("waits", [*program, "for ever"], tmp_path)
+    try:
+        server.wait_until(lambda: "waits" in server.tail())
+        (archive,) = archives(tmp_path)
+        assert archive.endswith(".jsa")
+        given = Path(f"/proc/{server.pid}/cmdline").read_text()
+        assert f"-XX:SharedArchiveFile={tmp_path}/cache/classes/{archive}" in given
+    finally:
+        server.kill()
 
 
 def test_a_part_of_a_standalone_pulsar_maps_what_that_has_left_and_leaves_nothing(

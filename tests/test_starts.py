@@ -62,7 +62,7 @@ def test_fails():
     assert TRIES.read_text() == ""
 """
     )
-    done = run.runpytest_subprocess()
+    done = run.runpytest_inprocess()
     done.assert_outcomes(passed=2, failed=1)
     assert done.ret == 1
     tries = (run.path / "tries").read_text().split()
@@ -102,7 +102,7 @@ def test_takes_what_is_not_its_own():
         start("pulsar", 9)
 """
     )
-    done = run.runpytest_subprocess()
+    done = run.runpytest_inprocess()
     done.assert_outcomes(passed=1)
     assert done.ret == 1
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases, pulsar_cases, scale_out, table
+from benchmarks import cases, pop, pulsar_cases, scale_out, table
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +45,29 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 @needs_gcc
+def test_a_version_is_compared_with_an_earlier_one() -> None:
+    few = ["--pairs=1", "--messages=400", "--waiting=9"]
+    found = rows(run("earlier", str(ROOT), "pop", "timers", *few))
+    assert len(found) > 2 + len(pop.LOADS)
+    for before, after, _ in [*found.values()][2:]:
+        assert float(before) > 0
+        assert float(after) > 0
+
+
+def test_segments_are_measured_alone() -> None:
+    script = [sys.executable, "-P", str(ROOT / "benchmarks" / "segments.py")]
+    once = [*script, "--rounds", "1"]
+    figures = json.loads(subprocess.check_output(once, cwd=ROOT))
+    assert "offset by time in a tier" in figures
+    assert min(figures.values()) > 0
+
+
+def test_sealing_is_measured_for_any_number_of_partitions() -> None:
+    found = rows(run("sealing", "--megabytes=1", "--partitions", "1", "3"))
+    assert {"1", "3"} < set(found)
+
+
+@needs_gcc
 def test_ropeway_is_compared_with_nothing_where_rocketmq_is_left_out() -> None:
     words = ["single 128 B, 1 connection", "batch", "tail", "cold", "long poll"]
     found = rows(
@@ -57,6 +80,14 @@ def test_ropeway_is_compared_with_nothing_where_rocketmq_is_left_out() -> None:
         assert float(rate.replace(",", "")) > 0
         assert (other, ratio) == ("-", "-")
     assert "memory at start, anonymous, MiB" in found
+
+
+def test_the_command_is_compared_with_a_python_that_does_nothing() -> None:
+    found = rows(run("commands", "--rounds", "1"))
+    for command in ("--help", "topic list", "doctor"):
+        ms, lowest, other, ratio = found[f"`ropeway {command}`"][:4]
+        assert float(ms) >= float(lowest) > float(other) > 0
+        assert float(ratio) > 1
 
 
 @needs_gcc
@@ -130,7 +161,7 @@ def test_a_profile_can_be_opened_in_speedscope(tmp_path: Path) -> None:
     [
         ("acl", ["--rounds", "1", "--sends", "20"], "pulsar, token"),
         ("codec", ["tag_hash, cached"], "tag_hash, cached"),
-        ("filters", [], "us in a pull"),
+        ("filters", ["--rounds", "1"], "us in a pull"),
         ("log", ["--seconds", "0.02"], "us CPU/append"),
         ("processing", ["--rounds", "1"], "pull of 32 x 1 KiB"),
         ("pop_pieces", ["--rounds", "1"], "kept for longer"),
@@ -243,9 +274,11 @@ def test_a_median_is_held_to_its_limit(
 
 @pytest.mark.slow
 @pytest.mark.jvm
+@pytest.mark.usefixtures("spark_classes")
 def test_topics_in_spark_are_compared_with_spark_alone() -> None:
-    few = ["--rounds", "1", "--messages", "4000", "--counted", "400"]
-    found = rows(run("spark", *few, "--late", "50"))
+    few = ["--rounds", "1", "--warm-ups", "0", "--batches", "4"]
+    few += ["--messages", "4000", "--counted", "400", "--late", "50"]
+    found = rows(run("spark", *few))
     assert {"read, Arrow batches, rows/s", "topic, count, topic, rows/s"} <= set(found)
 
 

@@ -1,82 +1,48 @@
-"""The examples run, and do what they say."""
+"""The examples run by the commands that they show, and print what stands there."""
 
 from __future__ import annotations
 
-import json
+import ast
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
-from ropeway.streams import RopewayStream
-from ropeway.streams.jobfile import load_job
-from ropeway.testing import Gateway
-from tests.spark_session import Topics
+from ropeway.gateway.cli.main import main
+from ropeway.testing import running_gateway
+from tests.pages import Block, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-TIMEOUT_S = 240
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 
-def minute(item: str, price: int, time_ms: int) -> str:
-    return json.dumps({"item": item, "price": price, "time_ms": time_ms})
-
-
-SENT = {
-    "word_count": {"lines": ["to be or", "not to be"]},
-    "order_totals": {
-        "orders": [minute("tea", 3, 0), minute("tea", 4, 59_000), minute("x", 1, 10**6)]
-    },
-    "enrichment": {
-        "customers": ['{"id": 7, "name": "Ada"}'],
-        "orders": ['{"customer": 7}', '{"customer": 8}'],
-    },
-}
-FOUND = {
-    "word_count": ["be: 1", "be: 2", "not: 1", "or: 1", "to: 1", "to: 2"],
-    "order_totals": ['{"item": "tea", "minute_ms": 0, "total": 7}'],
-    "enrichment": [
-        '{"customer": 7, "name": "Ada"}',
-        '{"customer": 8, "name": null}',
-    ],
-}
-SINKS = {"word_count": "counts", "order_totals": "totals", "enrichment": "named"}
-
-
-@pytest.fixture
-def topics(tmp_path: Path) -> Iterator[Topics]:
-    """Topics of a gateway of its own: examples share names."""
-    gateway = Gateway(tmp_path / "data")
-    gateway.start()
-    yield Topics(gateway.name_server)
-    gateway.kill()
-
-
-def test_all_are_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == SENT.keys()
-
-
-@pytest.mark.parametrize("name", SENT)
-def test_it_does_what_it_says(
-    name: str, spark: SparkSession, topics: Topics, tmp_path: Path
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_its_commands_print_what_stands_below_them(
+    example: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for topic, bodies in SENT[name].items():
-        topics.extend(topic, 1)
-        topics.send(topic, bodies)
-    topics.extend(SINKS[name], 1)
-    job = RopewayStream(
-        load_job(EXAMPLES / f"{name}.py"),
-        spark,
-        topics.name_server,
-        checkpoint=str(tmp_path / "checkpoint"),
-        options={"startingOffsets": "earliest"},
-    )
-    job.start(available_now=True)
-    assert job.wait(TIMEOUT_S)
-    assert sorted(topics.read(SINKS[name])) == FOUND[name]
+    # The session is that of the whole run.
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    shown = ast.get_docstring(ast.parse(example.read_text())) or ""
+    commands, _, _ = shown.partition("\n\nWithout --once")
+    # Examples share names of topics.
+    with running_gateway(tmp_path / "data") as gateway:
+        for step in steps(Block("", "", commands, 1)):
+            # Java's folder is that of the run.
+            there = step.command.replace(" ./", f" {tmp_path}/")
+            ropeway, *words = shlex.split(
+                there.replace(" examples/", f" {ROOT}/examples/")
+            )
+            assert ropeway == "ropeway"
+            environment = {"ROPEWAY_NAME_SERVER": gateway.name_server}
+            done = CliRunner().invoke(main, words, env=environment)
+            assert done.exit_code == 0, (step.command, done.output)
+    # That of the last command; words of several tasks come in any order.
+    assert sorted(done.stdout.splitlines()) == sorted(step.output)
+    assert step.output

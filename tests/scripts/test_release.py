@@ -1,0 +1,153 @@
+"""A dry run of a release makes all of it, from the commit, and changes nothing."""
+
+import hashlib
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests import builds
+
+ROOT = Path(__file__).parents[2]
+VERSION = "9.8.7"
+
+
+def git(tree: Path, *arguments: str) -> str:
+    """What git prints."""
+    return subprocess.check_output(["git", "-C", str(tree), *arguments], text=True)
+
+
+def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of a tree with the tools that are pinned for it."""
+    tools = builds.python_packages(ROOT / "requirements" / "release.txt")
+    return subprocess.run(
+        [sys.executable, tree / "scripts" / "release", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tools)},
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A clone of the last commit, with what is changed since."""
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+    shutil.copy(ROOT / "scripts" / "release", clone / "scripts" / "release")
+    git(clone, "config", "user.name", "Ropeway")
+    git(clone, "config", "user.email", "release@localhost")
+    git(clone, "add", "scripts")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "as it is")
+    return clone
+
+
+@pytest.mark.slow
+def test_a_dry_run_makes_all_of_a_release_and_changes_nothing(
+    tree: Path, tmp_path: Path
+) -> None:
+    before = git(tree, "rev-parse", "HEAD") + git(tree, "tag")
+    dist = tmp_path / "dist"
+    done = release(tree, VERSION, "--dist", str(dist), "--target", "none")
+    assert done.returncode == 0, done.stdout + done.stderr
+    archive = dist / f"ropeway-{VERSION}.tar.gz"
+    names = {"LICENCES.txt", "NOTES.md", "SHA256SUMS", "sbom.cdx.json", archive.name}
+    assert {file.name for file in dist.iterdir()} == names
+    for line in (dist / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
+    with tarfile.open(archive) as opened:
+        packed = {name.partition("/")[2] for name in opened.getnames()}
+    assert set(git(tree, "ls-files", "native").split()) <= packed
+    components = json.loads((dist / "sbom.cdx.json").read_text())["components"]
+    pinned = re.findall(
+        r"^([\w-]+)==", (ROOT / "requirements/image.txt").read_text(), re.MULTILINE
+    )
+    found = {re.sub("[-_.]+", "-", one["name"]).lower() for one in components}
+    assert set(pinned) - {"colorama"} <= found
+    assert "==== msgspec-" in (dist / "LICENCES.txt").read_text()
+    assert (dist / "NOTES.md").read_text().startswith("### Added")
+    assert git(tree, "rev-parse", "HEAD") + git(tree, "tag") == before
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_what_is_written_is_the_commit_that_was_built(
+    tree: Path, tmp_path: Path
+) -> None:
+    built = tmp_path / "built"
+    git(tree, "clone", "-q", str(tree), str(built))
+    program = runpy.run_path(str(tree / "scripts" / "release"))
+    program["prepare"](built, VERSION)
+    program["bring"](built, VERSION, tree)
+    assert git(tree, "rev-parse", "HEAD") == git(built, "rev-parse", "HEAD")
+    assert git(tree, "rev-parse", f"v{VERSION}") == git(
+        built, "rev-parse", f"v{VERSION}"
+    )
+    assert git(tree, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "complaint"),
+    [("1.x", "allowed: 1.2.3"), ("0.0.1", "the tag v0.0.1 is there already")],
+)
+def test_what_cannot_be_released_is_refused(
+    version: str, complaint: str, tree: Path, tmp_path: Path
+) -> None:
+    git(tree, "tag", "v0.0.1")
+    program = [sys.executable, tree / "scripts" / "release", version]
+    done = subprocess.run(
+        [*program, "--dist", tmp_path / "dist"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+def test_what_is_not_committed_is_not_released(tree: Path, tmp_path: Path) -> None:
+    (tree / "NOTICE").write_text("changed")
+    program = [sys.executable, tree / "scripts" / "release", VERSION]
+    done = subprocess.run(
+        [*program, "--dist", tmp_path / "dist"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert "not committed" in done.stderr
+
+
+def test_what_is_for_java_gets_the_version_too(tree: Path) -> None:
+    runpy.run_path(str(tree / "scripts" / "release"))["prepare"](tree, VERSION)
+    poms = {str(one.relative_to(tree)) for one in tree.glob("java/**/pom.xml")}
+    changed = git(tree, "show", "--name-only", "--format=", "HEAD").split()
+    assert poms
+    assert poms | {"java/ropeway-junit/README.md"} <= set(changed)
+    spring = (tree / "java" / "spring-tests" / "pom.xml").read_text()
+    ours = r"<groupId>io.ropeway</groupId>\s+<artifactId>\S+\s+<version>(.*)</version>"
+    assert re.findall(ours, spring) == [VERSION, VERSION]
+
+
+@pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
+def test_the_headers_of_debians_python_are_found_for_each_processor(
+    processor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = tmp_path / "usr" / "include"
+    real = include / "x86_64-linux-gnu" / "python3.13" / "pyconfig.h"
+    real.parent.mkdir(parents=True)
+    real.write_text("")
+    names = runpy.run_path(str(ROOT / "scripts" / "release"))
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(include / "python3.13"))
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _: "x86_64-linux-gnu")
+    flags = names["headers"](tmp_path, processor)
+    found = Path(flags.removeprefix("-I"), f"{processor}-linux-gnu", *real.parts[-2:])
+    assert found.resolve() == real
+    real.unlink()
+    assert names["headers"](tmp_path / "other", processor) == ""
