@@ -1,0 +1,2 @@
+/** A Ropeway gateway in Java tests: a process of its own, with an extension for JUnit. */
+package io.ropeway.junit;
