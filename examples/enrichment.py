@@ -1,9 +1,15 @@
 """Orders with the names of their customers: a left join with the latest of each.
 
-$ for topic in orders customers named; do ropeway topic create $topic; done
+$ ropeway topic create named --queues 1
 $ ropeway produce customers '{"id": 7, "name": "Ada"}'
 $ ropeway produce orders '{"item": "tea", "customer": 7}'
-$ ropeway streams run examples/enrichment.py --checkpoint ./enrichment
+$ ropeway produce orders '{"item": "gold", "customer": 8}'
+$ ropeway streams run examples/enrichment.py --checkpoint ./enrichment --once
+$ ropeway consume named --exit-at-end
+{"item": "tea", "customer": 7, "name": "Ada"}
+{"item": "gold", "customer": 8, "name": null}
+
+Without --once it runs on.
 """
 
 import json

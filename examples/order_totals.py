@@ -1,8 +1,14 @@
 """What was ordered each minute: totals of an item, when their minute is over.
 
-$ ropeway topic create orders && ropeway topic create totals
+$ ropeway topic create totals --queues 1
 $ ropeway produce orders '{"item": "tea", "price": 3, "time_ms": 1000}'
-$ ropeway streams run examples/order_totals.py --checkpoint ./order-totals --watch
+$ ropeway produce orders '{"item": "tea", "price": 4, "time_ms": 59000}'
+$ ropeway produce orders '{"item": "gold", "price": 3000, "time_ms": 70000}'
+$ ropeway streams run examples/order_totals.py --checkpoint ./order-totals --once
+$ ropeway consume totals --exit-at-end
+{"item": "tea", "minute_ms": 0, "total": 7}
+
+Without --once it runs on. The last order ends the minute of those before it.
 """
 
 import json

@@ -1,9 +1,17 @@
 """Word count, from topic to topic: for each word, how often it came so far.
 
-$ ropeway topic create lines && ropeway topic create counts
+$ ropeway topic create counts --queues 1
 $ ropeway produce lines 'to be or not to be'
-$ ropeway streams run examples/word_count.py --checkpoint ./word-count
-$ ropeway consume counts
+$ ropeway streams run examples/word_count.py --checkpoint ./word-count --once
+$ ropeway consume counts --exit-at-end
+to: 1
+be: 1
+or: 1
+not: 1
+to: 2
+be: 2
+
+Without --once it runs on. Words of several tasks come in any order.
 """
 
 import re
