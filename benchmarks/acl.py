@@ -32,7 +32,7 @@ from ropeway.client.credentials import Credentials, signed
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import to_fields
-from tests.remoting import sending
+from tests.requests import sending
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:

@@ -102,9 +102,8 @@ def cases() -> dict[str, tuple[Callable[[], object], int]]:
     parsed = properties.parse(PROPERTIES)
 
     def assemble() -> bytes:
-        return message.assemble(
-            magic, topic, 2, 3, 99, 0, 0, 1, host, 2, host, 0, 0, BODY, text, crc
-        )
+        front = message.Front(magic, crc, 2, 0, 3, 99, 0, 1, host, 2, host, 0)
+        return message.assemble(front, BODY, topic, text)
 
     stored = assemble()
     pulled = stored * 32

@@ -29,6 +29,7 @@ from ropeway.gateway.wire import message, properties
 from ropeway.storage.api import Record
 from ropeway.storage.compaction.compaction_config import CompactionSettings
 from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.compaction.round import CompactionContext
 from ropeway.storage.file import FileLogSettings, open_log
 
 TOPIC = "table"
@@ -43,9 +44,8 @@ def opened(directory: Path, map_bytes: int) -> CompactedLog:
     settings = CompactionSettings(
         share=1.0, bytes_per_s=None, min_lag_ms=0, map_bytes=map_bytes
     )
-    log = CompactedLog(
-        inner, directory / "compaction", settings, MessageKeys(), inner.need, now_ms
-    )
+    context = CompactionContext(settings, MessageKeys(), now_ms)
+    log = CompactedLog(inner, directory / "compaction", inner.need, context)
     log.keep_last(TOPIC, compacted=True)
     return log
 
@@ -58,24 +58,11 @@ def records(numbers: range, keys: int, body: bytes) -> list[Record]:
     for number in numbers:
         key = f"key-{random.randrange(keys)}"
         pairs = {properties.KEYS: key, properties.UNIQ_KEY: f"{number:032X}"}
-        data = message.assemble(
-            magic,
-            name,
-            0,
-            number,
-            number,
-            0,
-            0,
-            number,
-            host,
-            number,
-            host,
-            0,
-            0,
-            body,
-            properties.dump(pairs).encode(),
-            checksum,
+        front = message.Front(
+            *(magic, checksum, 0, 0, number, number, 0, number, host, number, host, 0)
         )
+        text = properties.dump(pairs).encode()
+        data = message.assemble(front, body, name, text)
         made.append(Record(data, 0, ()))
     return made
 

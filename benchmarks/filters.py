@@ -9,6 +9,7 @@ cache of the newest messages of the embedded log. It takes a few seconds.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
 import time
@@ -53,10 +54,10 @@ CONDITIONS = [
 """The last one cannot be compared: eu-west is no number."""
 
 
-def microseconds(call: Callable[[], object], calls: int) -> float:
+def microseconds(call: Callable[[], object], calls: int, rounds: int) -> float:
     """CPU time of one call: the best of all rounds."""
     best = float("inf")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began = time.thread_time()
         for _ in range(calls):
             call()
@@ -90,14 +91,14 @@ async def filled(directory: str) -> Partition:
     return partition
 
 
-async def measure() -> None:
+async def measure(rounds: int) -> None:
     """Print a line for each condition."""
     record = memoryview(stored())
     with tempfile.TemporaryDirectory() as directory:
         partition = await filled(directory)
         for text in CONDITIONS:
             condition = sql.compile_condition(text)
-            alone = microseconds(lambda: condition.accepts(record), CALLS)  # noqa: B023
+            alone = microseconds(lambda: condition.accepts(record), CALLS, rounds)  # noqa: B023
             wanted = subscriptions.build(f"({text}) AND FALSE", "SQL92", 1).filter
             assert isinstance(wanted, Filter)
 
@@ -106,9 +107,11 @@ async def measure() -> None:
                 assert chunk is not None
                 assert (chunk.records, chunk.next_offset) == (0, wanted.looks)  # noqa: B023
 
-            whole = microseconds(read, 1) / wanted.looks
+            whole = microseconds(read, 1, rounds) / wanted.looks
             print(f"{text:68} {alone:6.2f} us  {whole:6.2f} us in a pull")
 
 
 if __name__ == "__main__":
-    asyncio.run(measure())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    asyncio.run(measure(parser.parse_args().rounds))

@@ -292,9 +292,12 @@ class Bystander:
             self._connection = requests.connect(self._server.port)
 
     def send_until(self, end: float) -> None:
-        """Send each tenth of a second."""
-        while (now := time.monotonic()) < end:
+        """Send each tenth of a second, and once on a machine that stands still."""
+        while True:
+            now = time.monotonic()
             self.send()
+            if now >= end:
+                return
             time.sleep(max(now + EVERY_S - time.monotonic(), 0))
 
     def over_s(self) -> tuple[float, float]:
@@ -317,38 +320,36 @@ class Bystander:
         self._connection.close()
 
 
-def measure(attack: Attack, by: str, seconds: float, directory: Path) -> Found:
-    """Attack a new server for so long."""
-    with serving(directory) as server:
-        user = ATTACKER if by == KNOWN else None
-        target = Target(server.port, server.http_port, user)
-        with attacking(attack, target) as attacker:
-            bystander = Bystander(server)
-            memory = Memory(server)
-            assert attacker.stdin is not None
-            attacker.stdin.write("go\n")
-            attacker.stdin.flush()
-            bystander.send_until(time.monotonic() + seconds)
-            assert attacker.poll() is None, "the attacker gave up"
-            attacker.send_signal(signal.SIGKILL)
-            attacker.wait()
-            during_ms = sorted(bystander.cpu_ms)
-            refused, given_up = bystander.refused, bystander.given_up
-            why = bystander.why
-            over_s, rest_s = bystander.over_s()
-        bystander.close()
-        return Found(
-            attack.name,
-            by,
-            during_ms,
-            bystander.clock_ms,
-            refused,
-            given_up,
-            why,
-            memory.more_mib(),
-            over_s,
-            rest_s,
-        )
+def measure(attack: Attack, by: str, seconds: float, server: Server) -> Found:
+    """Attack a server for so long."""
+    user = ATTACKER if by == KNOWN else None
+    with attacking(attack, Target(server.port, server.http_port, user)) as attacker:
+        bystander = Bystander(server)
+        memory = Memory(server)
+        assert attacker.stdin is not None
+        attacker.stdin.write("go\n")
+        attacker.stdin.flush()
+        bystander.send_until(time.monotonic() + seconds)
+        assert attacker.poll() is None, "the attacker gave up"
+        attacker.send_signal(signal.SIGKILL)
+        attacker.wait()
+        during_ms = sorted(bystander.cpu_ms)
+        refused, given_up = bystander.refused, bystander.given_up
+        why = bystander.why
+        over_s, rest_s = bystander.over_s()
+    bystander.close()
+    return Found(
+        attack.name,
+        by,
+        during_ms,
+        bystander.clock_ms,
+        refused,
+        given_up,
+        why,
+        memory.more_mib(),
+        over_s,
+        rest_s,
+    )
 
 
 def chosen(words: list[str]) -> Iterator[tuple[Attack, str]]:
@@ -375,7 +376,8 @@ def main() -> None:
     print(f"| {' | '.join(HEADINGS)} |\n|---|---|{'---:|' * (len(HEADINGS) - 3)}---|")
     for attack, by in chosen(given.words):
         with tempfile.TemporaryDirectory() as name:
-            found = measure(attack, by, given.seconds, Path(name))
+            with serving(Path(name)) as server:
+                found = measure(attack, by, given.seconds, server)
             print(f"| {' | '.join(found.row())} |", flush=True)
             if given.logs:
                 print((Path(name) / "log").read_text()[-3000:], flush=True)

@@ -390,6 +390,7 @@ int main(int argc, char **argv) {
     while (in_flight) {
         struct epoll_event events[256];
         int ready = epoll_wait(epoll, events, 256, SILENCE_MS);
+        if (ready < 0 && errno == EINTR) continue;  // it was stopped, and goes on
         if (ready <= 0) die("no answer");
         for (int index = 0; index < ready; index++) {
             if (events[index].events & EPOLLOUT) flush(events[index].data.ptr);

@@ -2,12 +2,14 @@
 
     $ python -m benchmarks.many_topics
     $ python -m benchmarks.many_topics --topics 10000 --heap 3g
+    $ python -m benchmarks.many_topics --topics 1250 --each 8 --heap 1500m
     $ python -m benchmarks.many_topics --topics 10000 --embedded
 
 It starts a ZooKeeper, a Pulsar and two nodes of one broker, makes topics of 8 queues,
-sends a message to one queue of each topic, which opens that many partitions, looks for
-a minute at what the idle nodes and Pulsar do, starts the second node again, and kills
-the first one. With `--embedded` it is one node on the embedded log.
+sends a message to one queue of each topic (`--each`: more), which opens that many
+partitions, looks for a minute at what the idle nodes and Pulsar do, starts the second
+node again, and kills the first one. With `--embedded` it is one node on the embedded
+log.
 
 Times of CPU do not depend on what else the machine does; others do.
 """
@@ -172,13 +174,20 @@ def topic_of(number: int) -> str:
     return f"many_{number:06}"
 
 
-def used(count: int) -> Iterator[tuple[str, int]]:
-    """The queue of each topic that is used."""
-    return ((topic_of(number), number % QUEUES) for number in range(count))
+def used(count: int, each: int = 1) -> Iterator[tuple[str, int]]:
+    """The queues of each topic that are used."""
+    return (
+        (topic_of(number), (number + step) % QUEUES)
+        for step in range(each)
+        for number in range(count)
+    )
 
 
-def make_and_use(watched: Watched, connections: Connections, topics: int) -> None:
-    """Make topics, and open a partition of each."""
+def make_and_use(
+    watched: Watched, connections: Connections, topics: int, each: int
+) -> None:
+    """Make topics, and open some partitions of each."""
+    opened = topics * each
     before: dict[str, float] = {}
     watched.memory("at the start", 1, before)
     names = map(topic_of, range(topics))
@@ -190,10 +199,12 @@ def make_and_use(watched: Watched, connections: Connections, topics: int) -> Non
     )
     watched.memory(f"memory, {topics * QUEUES:,} more", topics * QUEUES, before)
     watched.measure(
-        f"send to {topics:,} queues",
-        lambda: asked_by_all(connections, (sending(*one) for one in used(topics))),
+        f"send to {opened:,} queues",
+        lambda: asked_by_all(
+            connections, (sending(*one) for one in used(topics, each))
+        ),
     )
-    watched.memory(f"memory, {topics:,} more open", topics, before)
+    watched.memory(f"memory, {opened:,} more open", opened, before)
 
 
 def idle(watched: Watched, seconds: float, settle_s: float) -> None:
@@ -237,7 +248,7 @@ def on_pulsar(given: argparse.Namespace, folder: Path, stack: ExitStack) -> Watc
         counts,
     )
     connections = Connections(first.broker_port)
-    make_and_use(watched, connections, given.topics)
+    make_and_use(watched, connections, given.topics, given.each)
     idle(watched, given.idle, given.settle)
     watched.measure(
         "make a topic of 1,024 queues",
@@ -285,13 +296,19 @@ def take_over(watched: Watched, cluster: Cluster, given: argparse.Namespace) -> 
         lambda: asked_by_all(connections, (sending(*one) for one in hot)),
     )
     say(f"{HOT} hot queues")
-    cold = [(topic, (queue + 1) % QUEUES) for topic, queue in others[::97][:20]]
+    unused = range(given.each, QUEUES)[:1]
+    cold = [
+        (topic, (queue + step) % QUEUES)
+        for topic, queue in others[::97][:20]
+        for step in unused
+    ]
     waits = [until_done(connections, sending(*one)) for one in cold]
     waits.sort()
-    watched.say(
-        "first send to a queue that was never used, beside the take-over",
-        f"median {waits[len(waits) // 2]:.3f} s, longest {waits[-1]:.3f} s",
-    )
+    if waits:
+        watched.say(
+            "first send to a queue that was never used, beside the take-over",
+            f"median {waits[len(waits) // 2]:.3f} s, longest {waits[-1]:.3f} s",
+        )
     waits = []
     watched.measure(
         f"until all {given.topics:,} are served",
@@ -317,7 +334,7 @@ def embedded(given: argparse.Namespace, folder: Path, stack: ExitStack) -> Watch
     node.start()
     watched = Watched({"node": node.broker_pid}, {"node": path})
     connections = Connections(node.broker_port)
-    make_and_use(watched, connections, given.topics)
+    make_and_use(watched, connections, given.topics, given.each)
     idle(watched, given.idle, given.settle)
     for what, end in (("kill -9", node.kill), ("a stop", node.stop)):
         end()
@@ -335,6 +352,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--topics", type=int, default=1000)
+    parser.add_argument(
+        "--each", type=int, default=1, help="queues of a topic that are used"
+    )
     parser.add_argument("--heap", default="1g", help="of Pulsar")
     parser.add_argument("--idle", type=float, default=60.0, help="s to look at")
     parser.add_argument("--settle", type=float, default=20.0, help="s before")

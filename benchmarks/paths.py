@@ -43,8 +43,8 @@ from ropeway.gateway.wire.commands.send import (
     SendMessage,
     SendMessageV2,
 )
-from ropeway.gateway.wire.frame import decode_fields, encode_frame
-from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import Header, decode_fields, row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,8 @@ TOPIC, GROUP = "paths", "paths_group"
 class Way(NamedTuple):
     """What one request entered."""
 
-    functions: frozenset[CodeType]
+    functions: tuple[CodeType, ...]
+    """In the order in which they were first entered."""
     switches: int
 
     @property
@@ -96,7 +97,7 @@ class Tracer:
         self._calls = None
         files = [one.co_filename for one in calls]
         switches = sum(one != other for one, other in pairwise(files))
-        return Way(frozenset(calls), switches)
+        return Way(tuple(dict.fromkeys(calls)), switches)
 
 
 class Client:
@@ -229,7 +230,8 @@ def ways(port: int, tracer: Tracer) -> dict[str, Way]:
             first()
             noted.append(tracer.way(ask))
             time.sleep(0.01)  # what follows an answer is over before the next
-        functions = frozenset.intersection(*(one.functions for one in noted[1:]))
+        always = set.intersection(*(set(one.functions) for one in noted[1:]))
+        functions = tuple(one for one in noted[-1].functions if one in always)
         found[name] = Way(functions, min(one.switches for one in noted[1:]))
 
     requests.create_topic(port, TOPIC, 1)
@@ -283,21 +285,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--show", help="the functions of one request")
+    parser.add_argument("--show", help="the functions of one request, in order")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(ERROR))
     found = uvloop.run(trace())
     if given.show:
-        places = sorted(
-            (
-                one.co_filename.removeprefix(f"{PACKAGE}/"),
-                one.co_firstlineno,
-                one.co_qualname,
-            )
-            for one in found[given.show].functions
-        )
-        for path, line, name in places:
-            print(f"{path}:{line} {name}")
+        for one in found[given.show].functions:
+            path = one.co_filename.removeprefix(f"{PACKAGE}/")
+            print(f"{path}:{one.co_firstlineno} {one.co_qualname}")
         return
     rows = [
         (name, str(len(way.functions)), str(len(way.files)), str(way.switches))

@@ -23,7 +23,6 @@ from benchmarks.processing import PROPERTIES, QUEUES, Sink, send, turn
 from ropeway.gateway.app import App
 from ropeway.gateway.config import Config, ListenerConfig
 from ropeway.gateway.connection import Connection
-from ropeway.gateway.listener import Outbox
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.commands.pop import (
@@ -35,6 +34,7 @@ from ropeway.gateway.wire.commands.pop import (
 from ropeway.gateway.wire.commands.send import SendBatchMessage
 from ropeway.gateway.wire.frame import PREFIX, Buffer, decode_envelope, encode_frame
 from ropeway.gateway.wire.header import Header, from_fields, row_of, to_fields
+from ropeway.gateway.write_buffer import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -169,11 +169,11 @@ async def main(rounds: int) -> None:
             data=Path(data), listeners=(ListenerConfig(port=0),), shutdown_ms=100
         )
         async with App(config) as app:
-            turns = FairQueue(config.limits, app.node.log, app.node.leadership)
+            fair_queue = FairQueue(config.limits, app.node.log, app.node.leadership)
             outbox = Outbox(asyncio.get_running_loop())
             (listener,) = app.server.listeners
             connection = Connection(
-                app.node, listener, outbox, turns, "127.0.0.1", 1024
+                app.node, listener, outbox, fair_queue, "127.0.0.1", 1024
             )
             caught = Caught()
             connection.connection_made(caught)

@@ -25,7 +25,6 @@ import uvloop
 from ropeway.gateway.app import App
 from ropeway.gateway.config import Config, LimitsConfig, ListenerConfig
 from ropeway.gateway.connection import Connection
-from ropeway.gateway.listener import Outbox
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.codes import RequestCode
@@ -38,6 +37,7 @@ from ropeway.gateway.wire.commands.send import (
 from ropeway.gateway.wire.frame import Buffer, encode_frame
 from ropeway.gateway.wire.header import to_fields
 from ropeway.gateway.wire.properties import dump
+from ropeway.gateway.write_buffer import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -159,11 +159,11 @@ async def main(rounds: int) -> None:
         )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
-            turns = FairQueue(config.limits, app.node.log, app.node.leadership)
+            fair_queue = FairQueue(config.limits, app.node.log, app.node.leadership)
             (listener,) = app.server.listeners
             connections = [
                 Connection(
-                    app.node, listener, outbox, turns, "127.0.0.1", 1024 + number
+                    app.node, listener, outbox, fair_queue, "127.0.0.1", 1024 + number
                 )
                 for number in range(CONNECTIONS)
             ]

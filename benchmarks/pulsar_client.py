@@ -19,6 +19,7 @@ import uvloop
 
 from ropeway.storage.pulsar.client import PulsarClient
 from ropeway.storage.pulsar.commands import Access
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.system.pulsar import Pulsar
 
 JAVA = ["-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=768m", "-XX:+UseG1GC"]
@@ -57,7 +58,7 @@ async def send_ours(url: str, topic: str, size: int, count: int) -> None:
         while producer.pending >= WINDOW:
             changed.clear()
             await changed.wait()
-        producer.send(payload, number, done, publish_ms=now_ms)
+        producer.send(payload, number, done, EntryMetadata(now_ms))
     while producer.pending:
         changed.clear()
         await changed.wait()

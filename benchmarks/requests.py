@@ -10,10 +10,9 @@ from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
 from ropeway.gateway.wire.frame import (
     PREFIX,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
-from ropeway.gateway.wire.header import to_fields
+from ropeway.gateway.wire.header import decode_fields, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

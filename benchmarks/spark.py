@@ -39,6 +39,7 @@ from ropeway.testing import Gateway
 from tests.spark_session import Topics
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,6 @@ QUEUES = 4
 BODY_BYTES = 100
 SEND_AT_ONCE = 1000
 WORDS = 1000
-SMALL_BATCHES = 12
 LATENCY_RATE = 100
 LATENCY_WARM = 100
 TIMEOUT_S = 600
@@ -80,16 +80,17 @@ class RowSource(RopewayDataSource):
 
 
 class Bench:
-    """A session, a gateway, and topics with messages."""
+    """A session, a gateway, and topics with messages, as `given` says."""
 
     def __init__(
-        self, spark: SparkSession, topics: Topics, folder: Path, messages: int
+        self, spark: SparkSession, topics: Topics, folder: Path, given: Namespace
     ) -> None:
         self.spark = spark
         self.topics = topics
-        self.messages = messages
+        self.messages = given.messages
+        self.batches = given.batches
         self._folder = folder
-        self.filled = self.fill(messages)
+        self.filled = self.fill(given.messages)
 
     def fill(self, count: int) -> str:
         """A topic with so many messages."""
@@ -143,12 +144,8 @@ class Bench:
         job = RopewayStream(
             builder.build(),
             self.spark,
-            self.topics.name_server,
+            self.topics.from_the_start | {"maxOffsetsPerTrigger": str(count // 4)},
             checkpoint=self.folder(),
-            options={
-                "startingOffsets": "earliest",
-                "maxOffsetsPerTrigger": str(count // 4),
-            },
         )
         job.start(available_now=True)
         assert job.wait(TIMEOUT_S)
@@ -176,13 +173,11 @@ class Bench:
         source, sink = self.topics.make(QUEUES), self.topics.make(QUEUES)
         builder = StreamBuilder("latency")
         builder.source(source, _with_time).key_by(_word).max(_sent_ms).sink(sink)
-        options = {"startingOffsets": "earliest"}
         job = RopewayStream(
             builder.build(),
             self.spark,
-            self.topics.name_server,
+            self.topics.from_the_start,
             checkpoint=self.folder(),
-            options=options,
         )
         job.start()
         try:
@@ -233,7 +228,7 @@ class Bench:
             .options(**options, topic=sink, checkpointLocation=self.folder())
             .start()
         )
-        return _fixed_ms(_after(query, SMALL_BATCHES))
+        return _fixed_ms(_after(query, self.batches))
 
     def small_batch_of_spark_ms(self) -> float:
         """The same from Spark's rate source into nothing."""
@@ -242,7 +237,7 @@ class Bench:
             .option("rowsPerBatch", QUEUES)
             .load()
         )
-        return _fixed_ms(self._some_batches(rows, SMALL_BATCHES))
+        return _fixed_ms(self._some_batches(rows, self.batches))
 
     def _some_batches(self, frame: DataFrame, count: int) -> list[Any]:
         query = (
@@ -320,11 +315,9 @@ def _spread(values: list[float]) -> str:
     return middle if len(values) == 1 else f"{middle} [{least}-{most}]"
 
 
-def measure(
-    bench: Bench, rounds: int, counted: int, late: int, words: list[str]
-) -> str:
+def measure(bench: Bench, given: Namespace) -> str:
     """The cases that have one of some words in their names, as a table."""
-    whole = bench.messages
+    whole, counted, words = bench.messages, given.counted, given.cases
     cases: dict[str, tuple[Callable[[], float], Callable[[], float] | None, str]] = {
         "read, Arrow batches, rows/s": (
             lambda: bench.batch(bench.read()),
@@ -356,14 +349,15 @@ def measure(
     for name, (ours, theirs, aim) in cases.items():
         if words and not any(word in name for word in words):
             continue
-        # The first round warms up.
-        found = [(ours(), theirs and theirs()) for _ in range(rounds + 1)][1:]
+        rounds = range(given.warm_ups + given.rounds)
+        found = [(ours(), theirs and theirs()) for _ in rounds][given.warm_ups :]
         own = [one for one, _ in found]
         other = [one for _, one in found if one is not None]
         rows.append([name, _spread(own), _spread(other), aim or "-"])
         print(*rows[-1], sep=" | ", flush=True)
     if not words or any(word in "latency" for word in words):
-        found_ms = [one for _ in range(rounds) for one in bench.latencies_ms(late)]
+        rounds = range(given.rounds)
+        found_ms = [one for _ in rounds for one in bench.latencies_ms(given.late)]
         middle, last = (statistics.quantiles(found_ms, n=100)[at] for at in (49, 98))
         name = f"latency of {LATENCY_RATE} records/s, p50 / p99, ms"
         rows.append([name, f"{middle:,.0f} / {last:,.0f}", "-", "-"])
@@ -374,6 +368,8 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=1, help="rounds before those")
+    parser.add_argument("--batches", type=int, default=12, help="small ones of a round")
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--counted", type=int, default=200_000)
     parser.add_argument("--late", type=int, default=2000, help="records of a latency")
@@ -388,9 +384,9 @@ def main() -> None:
         spark.dataSource.register(RowSource)
         try:
             topics = Topics(gateway.name_server)
-            bench = Bench(spark, topics, Path(folder), given.messages)
+            bench = Bench(spark, topics, Path(folder), given)
             print(f"{table.circumstances()}, {given.rounds} rounds, {given.master}.")
-            print(measure(bench, given.rounds, given.counted, given.late, given.cases))
+            print(measure(bench, given))
         finally:
             spark.stop()
             gateway.kill()

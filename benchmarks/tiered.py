@@ -98,7 +98,7 @@ async def appends(
         took = await append(log, size, total)
         rates[name].append(total / size / took)
         if tier is not None:
-            uploaded = tier.shelf.uploaded_bytes
+            uploaded = tier.tier_index.uploaded_bytes
             print(f"  {uploaded >> 20} of {total >> 20} MiB were uploaded meanwhile")
             await tier.dispatch()
         cpu_us[name].append((time.process_time() - cpu) / (total / size) * 1e6)
@@ -170,7 +170,7 @@ async def reads(
     await files.flush()
     start = time.monotonic()
     await tier.dispatch()
-    uploaded = tier.shelf.uploaded_bytes / (time.monotonic() - start) / 1e6
+    uploaded = tier.tier_index.uploaded_bytes / (time.monotonic() - start) / 1e6
     await files.expire(1 << 50, tier.dispatcher.safe_position)
     end = files.partition(TOPIC, 0).first
     rates: dict[str, list[float]] = {"provider": [], "consumer": []}

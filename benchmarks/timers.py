@@ -115,9 +115,9 @@ def waiting(server: Server, count: int) -> str:
     time.sleep(servers.SETTLE_S * 5)
     grown = server.memory().anonymous_mib - before
     start_s = _start_s(server)
-    ready_s = _delivers_s(server)
+    ready_s = delivered_s(server)
     without_s = _start_s(server, rebuild=True)
-    rebuilt_s = _delivers_s(server)
+    rebuilt_s = delivered_s(server)
     rows = [
         (
             "memory, MiB more",
@@ -145,7 +145,7 @@ def _start_s(server: Server, *, rebuild: bool = False) -> float:
     return time.monotonic() - began
 
 
-def _delivers_s(server: Server) -> float:
+def delivered_s(server: Server) -> float:
     """How long a message takes that is due almost at once."""
     wanted = _stored(server.port, "years") + 1
     began = time.monotonic()

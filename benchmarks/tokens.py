@@ -23,14 +23,14 @@ from benchmarks.processing import CONNECTIONS, QUEUES, ROUNDS, Sink, measure, se
 from ropeway.gateway.app import App
 from ropeway.gateway.config import AclConfig, Config, ListenerConfig
 from ropeway.gateway.connection import Connection
-from ropeway.gateway.listener import Outbox
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.frame import (
     FrameReader,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
+from ropeway.gateway.wire.header import decode_fields
+from ropeway.gateway.write_buffer import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -107,10 +107,12 @@ async def sends(rounds: int, name: str, acl: AclConfig | None, **fields: str) ->
         )
         app = await stack.enter_async_context(App(config))
         outbox = Outbox(asyncio.get_running_loop())
-        turns = FairQueue(config.limits, app.node.log, app.node.leadership)
+        fair_queue = FairQueue(config.limits, app.node.log, app.node.leadership)
         (listener,) = app.server.listeners
         connections = [
-            Connection(app.node, listener, outbox, turns, "127.0.0.1", 1024 + number)
+            Connection(
+                app.node, listener, outbox, fair_queue, "127.0.0.1", 1024 + number
+            )
             for number in range(CONNECTIONS)
         ]
         for connection in connections:

@@ -11,7 +11,7 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.frame import PREFIX, encode_frame
 from ropeway.gateway.wire.properties import dump
-from tests.remoting import sending
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

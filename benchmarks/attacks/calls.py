@@ -39,7 +39,12 @@ _PART = 16 * 1024
 _PREFIX = struct.Struct(">BI")
 
 
-def _block(target: Target, method: str, **more: str) -> bytes:
+def _block(
+    target: Target, method: str, client_id: str | None = None, **more: str
+) -> bytes:
+    who = target.metadata()
+    if client_id is not None:
+        who["x-mq-client-id"] = client_id
     said = {
         ":method": "POST",
         ":scheme": "http",
@@ -49,7 +54,7 @@ def _block(target: Target, method: str, **more: str) -> bytes:
         "content-type": "application/grpc",
         **more,
     }
-    return fields({**said, **target.metadata()})
+    return fields({**said, **who})
 
 
 def _streams() -> Iterator[int]:
@@ -68,6 +73,25 @@ def _calls(block: bytes, data: bytes, together: int) -> Iterator[bytes]:
     for stream in _streams():
         yield frame(_HEADERS, _END_HEADERS, stream, block) + _cut(stream, data)
         if stream // 2 % together == together - 1:
+            yield b""
+
+
+def repeated(
+    target: Target, method: str, data: bytes, together: int
+) -> Iterator[bytes]:
+    """The same call again and again."""
+    return _calls(_block(target, method), data, together)
+
+
+def streaming(
+    target: Target, method: str, data: bytes, streams: int, client_id: str = "me-%d"
+) -> Iterator[bytes]:
+    """Streams that stay open, by so many at a time, each another client's."""
+    yield _OPENING
+    for stream in _streams():
+        block = _block(target, method, client_id=client_id % stream)
+        yield frame(_HEADERS, _END_HEADERS, stream, block) + _cut(stream, data, 0)
+        if stream // 2 % streams == streams - 1:
             yield b""
 
 

@@ -13,7 +13,7 @@ from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.pop import PopMessage
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, SUSPEND_FLAG
 from ropeway.gateway.wire.properties import dump
-from tests.remoting import pulling
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,10 +15,9 @@ from ropeway.gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
 from ropeway.gateway.wire.frame import (
     FrameReader,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
-from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire.header import Header, decode_fields, row_of, to_fields
 from tests.frames import Frame
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from benchmarks.faults.calls import Caller, NotSentError, ranks
 from benchmarks.faults.place import NAMESPACE, SESSION_S
 from ropeway.client import Admin, ClientConfig, RemotingError, admin_moves, admin_nodes
 from ropeway.client.admin_moves import Move
-from tests.remoting import pulling, sending
+from tests.requests import pulling, sending
 from tests.starts import StartError
 from tests.system.node_places import places
 from tests.system.process import stopped
@@ -30,7 +30,7 @@ BESIDE = "beside"
 FROZEN_S = 14.0
 DEAD_S = 15.0
 """Longer than a bookie's session in ZooKeeper, 10 s by default. With Pulsar 4.0.8 one
-that is back sooner is forgotten when that session ends, until it is started anew."""
+that is back sooner ends: docs/pulsar.md, "Bookies that are forgotten"."""
 PULSAR_DEAD_S = 35.0
 """Likewise; the session of the bookie in its process lasts 30 s."""
 HELD_S = 8.0

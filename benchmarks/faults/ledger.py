@@ -20,7 +20,7 @@ from benchmarks.faults.calls import Caller, NotSentError, Router
 from ropeway.gateway.wire import message_id
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import pulling, sending
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,13 +214,15 @@ class Reader:
 
     async def run(self, stop: asyncio.Event) -> None:
         caller = Caller()
-        while not stop.is_set():
-            count = 0
-            with suppress(OSError, TimeoutError, NotSentError):
-                count = await self._read(caller)
-            if not count:
-                await asyncio.sleep(PULL_S)
-        caller.close()
+        try:
+            while not stop.is_set():
+                count = 0
+                with suppress(OSError, TimeoutError, NotSentError):
+                    count = await self._read(caller)
+                if not count:
+                    await asyncio.sleep(PULL_S)
+        finally:
+            caller.close()
 
     async def _read(self, caller: Caller) -> int:
         ledger = self._ledger

@@ -54,8 +54,9 @@ class Measured(NamedTuple):
 class Soak:
     """The load, the accounts, and the faults."""
 
-    def __init__(self, place: Place, seed: int) -> None:
+    def __init__(self, place: Place, seed: int, probes: int = PROBES) -> None:
         self.place = place
+        self.probes = probes
         self.random = random.Random(seed)
         self.wrong: list[str] = []
         self.now = "start"
@@ -110,7 +111,7 @@ class Soak:
                     group.create_task(told(sender.run(numbers, self.stop_sends)))
                     continue
                 ledger.ordered = False
-                for _ in range(PROBES):
+                for _ in range(self.probes):
                     probe = Sender(
                         ledger,
                         self.router,
