@@ -16,8 +16,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev
 WORKDIR /build
 COPY . .
-RUN pip wheel --wheel-dir /wheels --constraint requirements/dev.txt \
-    ".[acl,grpc,pulsar,tier,zookeeper]"
+RUN pip wheel --wheel-dir /wheels --no-deps --require-hashes --requirement requirements/image.txt \
+    && pip wheel --wheel-dir /wheels --no-deps .
 
 
 FROM base
@@ -27,7 +27,7 @@ RUN groupadd --gid 10876 ropeway \
 # pip goes on without what cannot be compiled; the imports make that an error here.
 RUN --mount=type=bind,from=builder,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels "ropeway[acl,grpc,pulsar,tier,zookeeper]" \
-    && python -c "import ropeway.gateway.wire._native, ropeway.storage.compaction._native, ropeway.storage.file._native, ropeway.storage.file._reading, ropeway.storage.tiered._native"
+    && python -c "import ropeway.gateway.wire._native, ropeway.storage.compaction._native, ropeway.storage.file._native, ropeway.storage.file._reading, ropeway.storage.sealed._native"
 # By number, so that a platform that refuses root can see that it is not.
 USER 10876:10876
 WORKDIR /data
