@@ -57,10 +57,13 @@ def main(variable: str, name: str, folder: str = "", *temporary: str) -> None:
 
 def leave_out_large(folder: str) -> None:
     """Delete the files of a folder that are large."""
-    for path in Path(folder).rglob("*"):
-        with contextlib.suppress(OSError):
-            if path.lstat().st_size >= LARGE_BYTES:
-                path.unlink()
+    # Unlike `Path.rglob`, a walk goes on where a folder is removed meanwhile.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            with contextlib.suppress(OSError):
+                if path.lstat().st_size >= LARGE_BYTES:
+                    path.unlink()
 
 
 def reap(variable: str, name: str) -> None:

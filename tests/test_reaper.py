@@ -96,8 +96,12 @@ class Run:
         return not any(map(runs, self.servers))
 
     def left(self) -> list[Path]:
-        """The files that there are."""
-        return [one for one in self.folder.rglob("*") if one.is_file()]
+        """The files that there are, while the reaper may be removing folders."""
+        return [
+            Path(folder, name)
+            for folder, _, names in os.walk(self.folder)
+            for name in names
+        ]
 
 
 def runs(pid: int) -> bool:
