@@ -26,7 +26,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import counters, load, pop, requests, table, timers
+from benchmarks import cases, counters, load, pop, requests, table, timers
 from benchmarks.many_topics import Connections, asked_by_all, sending, until_done
 from benchmarks.servers import Server, ropeway
 from tests import builds
@@ -41,6 +41,21 @@ if TYPE_CHECKING:
     Figures = dict[str, float]
     Case = Callable[[list[Path], Path, "argparse.Namespace"], Iterator[list[Figures]]]
 
+PULL = "pull"
+FILL = f"{cases.FILL} count=160"
+LOADS = {
+    "single 128 B, 1 connection": "send",
+    "single 128 B, 64 connections": "send connections=64",
+    "pipelined 128 B, window 256": "send window=256",
+    "batch of 100 x 1 KiB": "batch size=1024",
+    "pull of 32 x 1 KiB, tail": PULL,
+    "half message and commit, 64 connections": "transact connections=64",
+    "with a delivery time, 64 connections": (
+        f"send connections=64 delay_ms={timers.YEAR_MS}"
+    ),
+}
+"""Messages that are sent and pulled, as `load.c` takes the words."""
+QUEUES = 8
 HOT = 64
 """Partitions that are in use when a master is killed."""
 MESSAGES = 20_000
@@ -73,6 +88,35 @@ def _started(stack: ExitStack, program: Path, folder: Path) -> Server:
     stack.callback(node.kill)
     node.start()
     return Server(ropeway, node, 0.0)
+
+
+def messages(
+    programs: list[Path], folder: Path, given: argparse.Namespace
+) -> Iterator[list[Figures]]:
+    """A message that is sent in each of the ways that there are, and pulled."""
+    with ExitStack() as stack:
+        servers = [
+            _started(stack, one, folder / str(number))
+            for number, one in enumerate(programs)
+        ]
+        for number in range(given.pairs + 1):
+            found: list[Figures] = [{} for _ in servers]
+            for kind, (name, words) in enumerate(LOADS.items()):
+                both = list(zip(servers, found, strict=True))
+                for server, figures in both[:: -1 if number % 2 else 1]:
+                    topic = f"sent-{kind}-{number}"
+                    requests.create_topic(server.port, topic, QUEUES)
+                    where = f"topic={topic} queues={QUEUES}"
+                    if words == PULL:
+                        load.run("load", server.port, f"{FILL} {where}")
+                    before = server.cpu_s()
+                    report = load.run(
+                        "load", server.port, f"{words} {where} ms={given.ms}"
+                    )
+                    cpu_us = (server.cpu_s() - before) * 1e6 / report.messages
+                    figures[f"{name}: a message, us"] = cpu_us
+            if number:  # the first one warms up
+                yield found
 
 
 def popping(
@@ -174,6 +218,7 @@ def _take_over(cluster: Cluster, killed: int) -> Figures:
 
 CASES: dict[str, Case] = {
     "segments": segments,
+    "messages": messages,
     "pop": popping,
     "timers": timers_start,
     "take-over": take_over,
@@ -204,6 +249,7 @@ def main() -> None:
     parser.add_argument("earlier", type=Path, help="folder of the earlier version")
     parser.add_argument("words", nargs="*", help="of the names of cases")
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--ms", type=int, default=500, help="a load of messages")
     parser.add_argument("--messages", type=int, default=MESSAGES, help="to pop")
     parser.add_argument("--waiting", type=int, default=1_000_000, help="timers")
     given = parser.parse_args()
