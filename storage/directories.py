@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 MODE = 0o700
 """Of directories that are made: what is kept is for its owner alone."""
@@ -27,6 +25,20 @@ def make_directory(path: Path) -> None:
     for one in reversed(missing):
         one.mkdir(MODE, exist_ok=True)
         sync_directory(one.parent)
+
+
+def size_bytes(path: Path) -> int:
+    """Add up the bytes of all files in a directory and below it; 0 where it is missing.
+
+    Files may come and go meanwhile, as a log's segments and RocksDB's tables do; one
+    that goes does not count.
+    """
+    found = 0
+    for at, _, files in os.walk(path):
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                found += Path(at, file).stat().st_size
+    return found
 
 
 def sync_directory(path: Path) -> None:

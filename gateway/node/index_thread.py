@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 import structlog
 
 from ropeway.common.clock import now_ms
+from ropeway.storage import directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,13 +138,7 @@ class IndexThread(Generic[X]):
 
     def size_bytes(self) -> int:
         """The bytes of its files."""
-        found = 0
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._directory) as at:
-            for one in at:
-                # RocksDB deletes files meanwhile.
-                with contextlib.suppress(FileNotFoundError):
-                    found += one.stat().st_size
-        return found
+        return directories.size_bytes(self._directory)
 
     async def close(self) -> None:
         """Close the index. Twice is fine, and so is opening it again."""

@@ -14,10 +14,9 @@ from ropeway.gateway.node.latencies import BOUNDS_S
 from ropeway.gateway.wire import host_port
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.routing.api import PERM_READ, PERM_WRITE
+from ropeway.storage import directories
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ropeway.gateway.http.metrics.text import Page
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.server import Server
@@ -48,7 +47,7 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     if node.config.log_name == "embedded":
         page.add(
             "rocketmq_storage_size",
-            _size(node.config.data / "log"),
+            directories.size_bytes(node.config.data / "log"),
             storage_type="local",
             storage_medium="disk",
         )
@@ -124,10 +123,3 @@ def _name(code: int) -> str:
         return RequestCode(code).name
     except ValueError:
         return "unknown"
-
-
-def _size(directory: Path) -> int:
-    """The bytes of a directory's files."""
-    return sum(
-        found.stat().st_size for found in directory.rglob("*") if found.is_file()
-    )
