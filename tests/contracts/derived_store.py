@@ -16,6 +16,7 @@ import pytest
 from ropeway.gateway.node.derived_store import DerivedStore
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.rocks import Rocks
+from tests.copies import killed_copy
 from tests.remoting import looped
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class DerivedStoreContract:
             if store._open.parent != tmp_path / "whole":
                 return
             steps.append(tmp_path / f"killed-{len(steps)}")
-            shutil.copytree(tmp_path / "whole", steps[-1])
+            killed_copy(tmp_path / "whole", steps[-1])
             (steps[-1] / "LOCK").unlink()
 
         async with self.part(tmp_path) as part:

@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +23,7 @@ from ropeway.gateway import logs
 from ropeway.gateway.cli.main import main
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import Header, row_of, to_fields
+from tests.copies import killed_copy
 from tests.requests import pulling, sending
 
 TIMEOUT_S = 120.0
@@ -294,7 +294,7 @@ def send(address: str, topic: str, *texts: str) -> Result:
 def killed_with(node: Node, data: Path, *texts: str) -> None:
     """Make a directory be what a kill would leave of a node with these messages."""
     assert send(node.address, "orders", *texts).exit_code == 0
-    shutil.copytree(node.data, data)
+    killed_copy(node.data, data)
 
 
 def damage(data: Path, text: bytes) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +12,7 @@ from ropeway.gateway.lite.store import Store as LiteStore
 from ropeway.gateway.node import rocks
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.pop.store import Store
+from tests.copies import killed_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_one_that_was_open_when_the_machine_went_down_is_made_anew(
     directory, killed = tmp_path / "index", tmp_path / "killed"
     first = opener(directory)
     first._db[b"key"] = b"value"
-    shutil.copytree(directory, killed)
+    killed_copy(directory, killed)
     first.close()
     (killed / "LOCK").unlink()
     if machine != "runs on":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.file.offsets import open_offsets
+from tests.copies import killed_copy
 from tests.gateway.holding import Holding
 from tests.remoting import Remoting, looped, running, until
 from tests.requests import pulling, sending, waiting
@@ -197,7 +197,7 @@ async def test_a_crash_while_a_delivery_is_written_loses_nothing(
                 await until(lambda: holding.held)
             # What a crash would leave now: all that is known is flushed first.
             await app.node.offsets.flush()
-            shutil.copytree(tmp_path / "node", tmp_path / "crashed")
+            killed_copy(tmp_path / "node", tmp_path / "crashed")
             assert not app.node.offsets.get("CID_RMQ_SYS_SCHEDULE", SCHEDULE, 0)
         finally:
             served.partitions[0] = true

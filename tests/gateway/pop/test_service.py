@@ -11,6 +11,7 @@ import pytest
 from ropeway.gateway.node import names
 from ropeway.gateway.pop.order import UNUSED_MS
 from ropeway.gateway.wire.codes import ResponseCode
+from tests.copies import killed_copy
 from tests.gateway.holding import Holding, have_cold
 from tests.gateway.pop.rig import (
     GROUP,
@@ -108,19 +109,18 @@ async def test_nothing_is_lost_by_a_kill_and_what_was_young_comes_again(
             first = await rig.consumer.take(1)
             await rig.to_ledger()
             await until(lambda: not rig.pop.ledger.is_writing())
-            shutil.copytree(directory, tmp_path / "before")
+            killed_copy(directory, tmp_path / "before")
             assert await rig.consumer.ack(first, 0) == 0
             await rig.app.node.topics.delete(TOPIC)
             await rig.app.node.topics.ensure_derived(TOPIC, 1)
         old, _ = await some_in_hand(rig)
         dead(rig)
-    if store == "lost":
+    if store in ("lost", "old"):
         shutil.rmtree(directory)
-    elif store == "damaged":
+    if store == "damaged":
         for file in directory.glob("MANIFEST*"):
             file.write_bytes(b"x")
     elif store == "old":
-        shutil.rmtree(directory)
         (tmp_path / "before").rename(directory)
         (directory / "LOCK").unlink(missing_ok=True)
     async with rigged(tmp_path, clock) as rig:
