@@ -108,7 +108,7 @@ async def send_all(name_server: str, topic: str, bodies: list[bytes]) -> None:
     """Send messages one after the other; this also creates the topic."""
     async with Producer(name_server, "senders", config=PRODUCER) as producer:
         for body in bodies:
-            await producer.send(Message(topic, body), timeout_s=10)
+            await producer.send(Message(topic, body))
 
 
 def numbered(count: int, prefix: str = "m") -> list[bytes]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ropeway.client import Admin, Message, Producer, admin_trims
-from tests.ropeway.client.scenario import PATIENT, scenario
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER, scenario
 
 
 @scenario
 async def test_a_topic_is_trimmed(ropeway_gateway, topic):
     where = ropeway_gateway.name_server
-    async with Admin(where, config=PATIENT) as admin, Producer(where, "p") as producer:
+    async with (
+        Admin(where, config=PATIENT) as admin,
+        Producer(where, "p", config=PATIENT_PRODUCER) as producer,
+    ):
         sent = [await producer.send(Message(topic, b"x")) for _ in range(3)]
         queue_id = sent[0].queue.queue_id
         planned = await admin_trims.trim(

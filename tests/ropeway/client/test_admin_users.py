@@ -8,8 +8,11 @@ from ropeway.client import Admin, ClientConfig, Credentials, admin_users
 from ropeway.client.errors import AdminError
 from ropeway.gateway.wire.access_bodies import PolicyEntryInfo, UserInfo
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, guarded
+from tests.ropeway.client.scenario import PATIENCE
 
-CONFIG = ClientConfig(credentials=Credentials(access_key=ROOT, secret_key=PASSWORD))
+CONFIG = ClientConfig(
+    **PATIENCE, credentials=Credentials(access_key=ROOT, secret_key=PASSWORD)
+)
 
 
 def test_users_and_policies_are_made_changed_and_deleted(tmp_path):

@@ -31,9 +31,7 @@ def test_a_range_is_read_whole_and_what_is_not_there_is_told(
             (queue,) = await reader.queues(topic)
             for number in range(COUNT):
                 tag = "even" if number % 2 == 0 else "odd"
-                await producer.send(
-                    Message(topic, b"%d" % number, tags=tag), queue, timeout_s=10
-                )
+                await producer.send(Message(topic, b"%d" % number, tags=tag), queue)
             end = await reader.end_offset(queue)
             assert (await reader.begin_offset(queue), end) == (0, COUNT)
 

@@ -4,11 +4,11 @@ from ropeway.client import RETRY, ConsumerConfig
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import scenario, until
+from tests.ropeway.client.scenario import PATIENCE, scenario, until
 from tests.ropeway.client.test_pull_request import pulled
 from tests.ropeway.client.test_queue_reader import Group
 
-CONFIG = ConsumerConfig(retry_delay_s=0.01)
+CONFIG = ConsumerConfig(**PATIENCE, retry_delay_s=0.01)
 
 
 @scenario

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ropeway.client import ClientConfig, ConnectionFailedError, RequestTimeoutError
+from ropeway.client import ConnectionFailedError, RequestTimeoutError
 from ropeway.client.connection import SILENCE_S, connect
 from ropeway.client.connections import Connections
 from ropeway.client.routes import Routes
@@ -20,9 +20,9 @@ from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup, HeartB
 from tests.cycles import none_left
 from tests.remoting import config, looped
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import scenario, until
+from tests.ropeway.client.scenario import PATIENT, scenario, until
 
-CONFIG = ClientConfig()
+CONFIG = PATIENT
 
 
 @scenario
@@ -35,7 +35,7 @@ async def test_answers_find_their_requests():
         answers = await asyncio.gather(
             *(
                 connection.request(
-                    GetConsumerListByGroup(consumer_group=str(n)), timeout_s=5
+                    GetConsumerListByGroup(consumer_group=str(n)), timeout_s=60
                 )
                 for n in range(50)
             )
@@ -51,7 +51,7 @@ async def test_it_works_on_uvloop(tmp_path):
     async with App(config(tmp_path)) as app:
         connection = await connect(app.server.listeners[0].advertised, CONFIG, {})
         request = GetConsumerListByGroup(consumer_group="readers")
-        answer = await connection.request(request, timeout_s=5)
+        answer = await connection.request(request, timeout_s=60)
         assert answer.code == ResponseCode.SYSTEM_ERROR
         await connection.close()
 
@@ -84,14 +84,14 @@ async def test_a_lost_connection_fails_what_waits():
     async with FakeServer() as server:
         server.behaviours[RequestCode.HEART_BEAT] = lambda _: None
         connection = await connect(server.address, CONFIG, {})
-        request = asyncio.create_task(connection.request(HeartBeat(), timeout_s=5))
+        request = asyncio.create_task(connection.request(HeartBeat(), timeout_s=60))
         await until(lambda: server.asked(RequestCode.HEART_BEAT) != [])
         server.hang_up()
         with pytest.raises(ConnectionFailedError, match="connection lost"):
             await request
         assert not connection.is_open
         with pytest.raises(ConnectionFailedError):
-            await connection.request(HeartBeat(), timeout_s=5)
+            await connection.request(HeartBeat(), timeout_s=60)
 
 
 async def _fails(asking: Awaitable[object]) -> bool:
@@ -109,7 +109,7 @@ async def test_what_failed_leaves_nothing_to_pythons_collector():
         server.behaviours[RequestCode.HEART_BEAT] = lambda _: None
         connection = await connect(server.address, CONFIG, {})
         request = asyncio.create_task(
-            _fails(connection.request(HeartBeat(), timeout_s=5))
+            _fails(connection.request(HeartBeat(), timeout_s=60))
         )
         await until(lambda: server.asked(RequestCode.HEART_BEAT) != [])
         server.hang_up()
@@ -124,7 +124,7 @@ async def test_what_failed_leaves_nothing_to_pythons_collector():
 async def test_an_unknown_request_of_the_server_is_answered_so():
     async with FakeServer() as server:
         connection = await connect(server.address, CONFIG, {})
-        await connection.request(HeartBeat(), timeout_s=5)
+        await connection.request(HeartBeat(), timeout_s=60)
         server.push(RequestCode.GET_CONSUMER_RUNNING_INFO, opaque=77)
         await until(lambda: len(server.requests) == 2)
         answer = server.requests[1]
@@ -139,7 +139,7 @@ async def test_a_handler_gets_a_servers_request():
     handlers = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: lambda *_: called.set()}
     async with FakeServer() as server:
         connection = await connect(server.address, CONFIG, handlers)
-        await connection.request(HeartBeat(), timeout_s=5)
+        await connection.request(HeartBeat(), timeout_s=60)
         server.push(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, 1, ONE_WAY_FLAG)
         await called.wait()
         await connection.close()
@@ -153,7 +153,7 @@ async def test_a_stream_that_is_no_protocol_closes_the_connection(caplog):
         ].write(b"\xff" * 9)
         connection = await connect(server.address, CONFIG, {})
         with pytest.raises(ConnectionFailedError, match="the stream cannot be read"):
-            await connection.request(HeartBeat(), timeout_s=5)
+            await connection.request(HeartBeat(), timeout_s=60)
     # Who asked has the error; it is not said twice.
     assert caplog.text == ""
 

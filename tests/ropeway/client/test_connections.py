@@ -15,9 +15,9 @@ from ropeway.client.connections import Connections
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.clients import HeartBeat
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import scenario
+from tests.ropeway.client.scenario import PATIENCE, scenario
 
-CONFIG = ClientConfig(reconnect_min_s=0.05)
+CONFIG = ClientConfig(**PATIENCE, reconnect_min_s=0.05)
 
 
 @scenario
@@ -37,6 +37,7 @@ async def test_a_lost_connection_is_opened_anew():
     opened: list[str] = []
     connections = Connections(CONFIG, opened.append)
     async with FakeServer() as server:
+        await connections.request(server.address, HeartBeat())
         server.behaviours[RequestCode.HEART_BEAT] = lambda _: None
         with pytest.raises(RequestTimeoutError):
             await connections.request(server.address, HeartBeat(), timeout_s=0.1)
@@ -77,7 +78,7 @@ async def test_who_waits_for_the_same_connection_shares_its_failure():
     )
     assert {type(outcome) for outcome in outcomes} == {ConnectionFailedError}
     # Each on its own would wait for longer than the one before, up to 2 s.
-    assert loop.time() - began < 20
+    assert loop.time() - began < 60
     await connections.close()
 
 

@@ -18,8 +18,9 @@ from ropeway.client.tls import TlsFiles
 from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.test_tls import issue, tls_app
 from tests.guarded import guarded
+from tests.ropeway.client.scenario import PATIENCE
 
-PLAIN = ClientConfig()
+PLAIN = ClientConfig(**PATIENCE)
 
 
 async def asked(address: str, config: ClientConfig = PLAIN) -> Diagnosis | None:
@@ -31,7 +32,9 @@ async def asked(address: str, config: ClientConfig = PLAIN) -> Diagnosis | None:
 
 
 def trusting(ca, **more) -> ClientConfig:
-    return ClientConfig(tls=TlsFiles(ca=str(ca.certificate)).context(), **more)
+    return ClientConfig(
+        **PATIENCE, tls=TlsFiles(ca=str(ca.certificate)).context(), **more
+    )
 
 
 def test_tls_is_wanted_or_other_tls(tmp_path):

@@ -58,7 +58,7 @@ def test_a_file_of_another_version_is_refused(tmp_path):
 async def test_a_broker_gives_offsets_back(name_server, topic, group):
     async with Producer(name_server, "senders", config=PRODUCER) as producer:
         sent = [
-            await producer.send(Message(topic, body, sharding_key="k"), timeout_s=10)
+            await producer.send(Message(topic, body, sharding_key="k"))
             for body in (b"one", b"two")
         ]
     queue = sent[0].queue

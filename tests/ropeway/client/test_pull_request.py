@@ -6,9 +6,9 @@ from ropeway.client import ConsumerConfig, PushConsumer
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import Inbox, scenario, until
+from tests.ropeway.client.scenario import PATIENCE, Inbox, scenario, until
 
-CONFIG = ConsumerConfig(rebalance_retry_s=0.01, retry_delay_s=0.01)
+CONFIG = ConsumerConfig(**PATIENCE, rebalance_retry_s=0.01, retry_delay_s=0.01)
 
 
 def pulled(code: int, next_offset: int, body: bytes = b"") -> Answer:

@@ -6,7 +6,13 @@ import pytest
 
 from ropeway.client import PullConsumer
 from ropeway.client.bulk import BulkReader
-from tests.ropeway.client.scenario import eventually, numbered, scenario, send_all
+from tests.ropeway.client.scenario import (
+    PATIENT_CONSUMER,
+    eventually,
+    numbered,
+    scenario,
+    send_all,
+)
 
 
 @pytest.mark.parametrize("kind", [PullConsumer, BulkReader])
@@ -16,7 +22,7 @@ async def test_a_queues_ends_and_the_groups_place_are_told(
 ):
     now_ms = int(time.time() * 1000)
     await send_all(name_server, topic, numbered(8))
-    async with kind(name_server, group) as client:
+    async with kind(name_server, group, config=PATIENT_CONSUMER) as client:
         queues = await client.queues(topic)
 
         async def ends() -> list[int]:

@@ -5,9 +5,9 @@ import pytest
 from ropeway.client import ConsumeFrom, ConsumerConfig, PushConsumer
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import Inbox, scenario, until
+from tests.ropeway.client.scenario import PATIENCE, Inbox, scenario, until
 
-CONFIG = ConsumerConfig(rebalance_retry_s=0.01, rebalance_interval_s=0.05)
+CONFIG = ConsumerConfig(**PATIENCE, rebalance_retry_s=0.01, rebalance_interval_s=0.05)
 NOT_FOUND = Answer(ResponseCode.QUERY_NOT_FOUND)
 
 

@@ -15,7 +15,7 @@ from ropeway.client.routes import DEFAULT_TOPIC, Routes, make_route
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import PRODUCER, scenario, until
+from tests.ropeway.client.scenario import PATIENCE, PRODUCER, scenario, until
 
 
 def queue_data(broker: str, perm: int, read: int, write: int) -> bodies.QueueData:
@@ -62,7 +62,7 @@ async def test_another_name_server_is_asked_when_one_is_down():
     async with FakeServer() as server:
         for _ in range(4):  # name servers are shuffled
             connections = Connections(
-                ClientConfig(reconnect_min_s=0.001), lambda _: None
+                ClientConfig(**PATIENCE, reconnect_min_s=0.001), lambda _: None
             )
             routes = Routes(f"{address}; {server.address}", connections)
             assert len((await routes.get("t")).read_queues) == 4

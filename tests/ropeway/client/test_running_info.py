@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ropeway.client import RETRY, Admin, Message, Producer, PullConsumer, admin_clients
 from ropeway.client.running_info import Rates, stacks
-from tests.ropeway.client.scenario import PATIENT, consumer, eventually, scenario
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    PATIENT_PRODUCER,
+    consumer,
+    eventually,
+    scenario,
+)
 
 
 class Clock:
@@ -61,7 +67,7 @@ async def test_a_push_consumer_says_its_queues_rates_and_stacks(ropeway_gateway)
     name_server = ropeway_gateway.name_server
     async with (
         Admin(name_server, config=PATIENT) as admin,
-        Producer(name_server, "p") as producer,
+        Producer(name_server, "p", config=PATIENT_PRODUCER) as producer,
     ):
         await admin.create_topic("said", queues=2)
         one = consumer(name_server, "says")
@@ -91,7 +97,7 @@ async def test_a_pull_consumer_says_what_it_has_and_not_done(ropeway_gateway):
     name_server = ropeway_gateway.name_server
     async with (
         Admin(name_server, config=PATIENT) as admin,
-        Producer(name_server, "p") as producer,
+        Producer(name_server, "p", config=PATIENT_PRODUCER) as producer,
     ):
         await admin.create_topic("held", queues=1)
         await producer.send(Message("held", b"x"))

@@ -8,6 +8,7 @@ from ropeway.client import Admin, ClientConfig, ConnectionFailedError
 from ropeway.client.tls import TlsFiles
 from tests.gateway.test_tls import issue, tls_app
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENCE
 
 
 @looped
@@ -17,10 +18,12 @@ async def test_a_client_trusts_a_ca_and_looks_for_a_name(tmp_path):
     files = TlsFiles(ca=str(ca.certificate))
     async with tls_app(tmp_path, pair, required=True) as app:
         address = app.server.listeners[0].advertised
-        config = ClientConfig(tls=files.context(), tls_server_name="mq.example")
+        config = ClientConfig(
+            **PATIENCE, tls=files.context(), tls_server_name="mq.example"
+        )
         async with Admin(address, config=config) as admin:
             await admin.topics()
-        config = ClientConfig(tls=files.context())
+        config = ClientConfig(**PATIENCE, tls=files.context())
         async with Admin(address, config=config) as admin:
             with pytest.raises(ConnectionFailedError, match="not valid for"):
                 await admin.topics()
