@@ -1,10 +1,15 @@
-"""Partitions that hold appends back, or have nothing in memory."""
+"""What is held back: appends, what is in memory, and the time of delayed messages."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ropeway.gateway.node import schedule
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 
@@ -31,6 +36,15 @@ class Holding:
         """Append all."""
         for args in self.held:
             self._true.append(*args)
+
+
+@contextmanager
+def time_stands(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have no delay be over before the end of the block, however long it takes."""
+    with monkeypatch.context() as patch:
+        patch.setattr(schedule, "now_ms", lambda: 0)
+        patch.setattr(schedule, "_LOOK_EVERY_S", 0.05)
+        yield
 
 
 def have_cold(patch: pytest.MonkeyPatch, kind: type[Any]) -> None:

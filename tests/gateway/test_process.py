@@ -121,7 +121,7 @@ def test_the_first_signal_asks_to_stop_and_the_next_is_not_caught(number):
         stop = process.stop_on_signal()
         assert not stop.is_set()
         os.kill(os.getpid(), number)
-        await asyncio.wait_for(stop.wait(), 20)
+        await asyncio.wait_for(stop.wait(), 120)
         assert {signal.getsignal(one) for one in process.ENDING} == {signal.SIG_DFL}
 
     try:

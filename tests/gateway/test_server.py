@@ -21,6 +21,7 @@ from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import to_fields
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
+from ropeway.storage.file import disk_latency
 from tests.remoting import config, connect, looped, running, until
 from tests.requests import pulling, sending, waiting
 
@@ -157,8 +158,12 @@ async def test_a_shortage_of_files_stops_accepting_only_while_it_lasts(
 
 
 @looped
-async def test_who_connects_to_a_busy_node_waits_for_few_iterations(tmp_path: Path):
+async def test_who_connects_to_a_busy_node_waits_for_few_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Under attack, each takes long: who has just connected waits longest."""
+    # Behind a write for which the machine stood still, the next ones are a thread's.
+    monkeypatch.setattr(disk_latency, "SLOW_WRITE_S", 600.0)
     async with running(tmp_path) as (app, client):
         header = sending("orders")
         assert (await client.ask(header, b"x")).code == 0
@@ -263,8 +268,8 @@ async def test_shutdown_does_not_wait_for_a_client_that_goes_on(tmp_path: Path):
         await until(lambda: sent > 100)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await app.server.close(30)
-        assert loop.time() - began < 15
+        await app.server.close(240)
+        assert loop.time() - began < 120
         await flooding
         acknowledged = sum(one.code == 0 for one in client.answers)
         assert app.node.topics.get("orders").partitions[0].end == acknowledged
@@ -288,9 +293,9 @@ async def test_shutdown_keeps_nobody_waiting_for_a_request_of_others(
         await begun.wait()
         async with connect(app.server.listeners[0]) as other:
             assert (await other.ask(sending("orders"), b"0")).code == 0
-            closing = asyncio.create_task(app.server.close(60))
+            closing = asyncio.create_task(app.server.close(240))
             # Who would send here is told at once to send elsewhere.
-            await asyncio.wait_for(other.closed(), 30)
+            await asyncio.wait_for(other.closed(), 120)
         assert not closing.done()
         end.set()
         assert (await answer).code == 0

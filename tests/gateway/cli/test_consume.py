@@ -1,8 +1,12 @@
 """`ropeway consume`."""
 
+from collections.abc import Callable
+
 import pytest
 
+from ropeway.client import PullConsumer
 from tests.gateway.cli.conftest import objects
+from tests.waiting import WAIT_S
 
 
 @pytest.fixture
@@ -13,6 +17,27 @@ def topic(run, ropeway_topic) -> str:
         tag = ["--tag", "odd"] if number % 2 else []
         run("produce", ropeway_topic, str(number), *tag)
     return ropeway_topic
+
+
+@pytest.fixture
+def comes(monkeypatch) -> Callable[[int], None]:
+    """Have so many messages waited for for as long as a busy machine needs.
+
+    The time that the command line gives counts from then on.
+    """
+
+    def wait(count: int) -> None:
+        poll, came = PullConsumer.poll, 0
+
+        async def patient(self, timeout_s, most):
+            nonlocal came
+            found = await poll(self, WAIT_S if came < count else timeout_s, most)
+            came += len(found)
+            return found
+
+        monkeypatch.setattr(PullConsumer, "poll", patient)
+
+    return wait
 
 
 def test_reading_without_a_group_commits_nothing_and_leaves_no_group_in_lists(
@@ -38,8 +63,9 @@ def test_only_wanted_tags_are_printed(run, topic, group):
     assert shown.stdout.split() == list("135")
 
 
-def test_without_a_count_it_ends_when_nothing_comes(run, topic):
-    shown = run("consume", topic, "--timeout", "1")
+def test_without_a_count_it_ends_when_nothing_comes(run, topic, comes):
+    comes(6)
+    shown = run("consume", topic, "--timeout", "0.2")
     assert shown.stdout.split() == list("012345")
 
 
@@ -53,18 +79,18 @@ def test_without_time_it_ends_at_the_end_of_what_is_there(run, topic):
     assert "without --group" in refused.stderr
 
 
-def test_it_begins_where_it_is_told(run, topic):
+def test_it_begins_where_it_is_told(run, topic, comes):
     assert run("consume", topic, "--from", "last", "--timeout", "0.2").stdout == ""
     found = objects(run("consume", topic, "--count", "6", "--json"))
     from_fourth = str(found[3]["store_ms"])
-    shown = run("consume", topic, "--from", from_fourth, "--timeout", "1").stdout
-    assert shown.split() == [
-        one["body"] for one in found if one["store_ms"] >= found[3]["store_ms"]
-    ]
     shown = run("consume", topic, "--from", "1h", "--exit-at-end").stdout
     assert shown.split() == list("012345")
     shown = run("consume", topic, "--from", "2100-01-01T00:00:00", "--timeout", "0.2")
     assert shown.stdout == ""
+    later = [one["body"] for one in found if one["store_ms"] >= found[3]["store_ms"]]
+    comes(len(later))
+    shown = run("consume", topic, "--from", from_fourth, "--timeout", "0.2").stdout
+    assert shown.split() == later
 
 
 @pytest.mark.parametrize(
@@ -76,7 +102,8 @@ def test_it_begins_at_an_offset_or_before_the_end(run, topic, offset, expected):
     assert shown.stdout.split() == list(expected)
 
 
-def test_fewer_messages_than_counted_on_are_an_error(run, topic):
+def test_fewer_messages_than_counted_on_are_an_error(run, topic, comes):
+    comes(6)
     result = run("consume", topic, "--count", "7", "--timeout", "0.5", code=1)
     assert result.stderr == (
         "Error: 6 of 7 messages came; none within the last 0.5 s\n"

@@ -31,8 +31,10 @@ def test_an_update_changes_what_is_given_and_leaves_the_rest(run, ropeway_topic)
 
 
 def test_users_topics_are_listed_and_all_where_wanted(run, ropeway_topic):
-    run("consume", ropeway_topic, "--group", "lister", "--timeout", "0.2")
     run("topic", "create", ropeway_topic)
+    run("produce", ropeway_topic, "a")
+    line = ["consume", ropeway_topic, "--group", "lister", "--count", "1"]
+    run(*line, "--timeout", "60")
     names = {row["topic"] for row in json.loads(run("topic", "list", "--json").stdout)}
     assert ropeway_topic in names
     hidden = {"TBW102", "broker-0", "DefaultCluster", "SCHEDULE_TOPIC_XXXX"}

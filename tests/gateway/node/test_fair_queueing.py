@@ -99,7 +99,7 @@ async def all_of(answers: list[asyncio.Future[Frame]]) -> list[Frame]:
 
 
 async def in_time(answer: Awaitable[Frame]) -> Frame:
-    return await asyncio.wait_for(answer, 20)
+    return await asyncio.wait_for(answer, 120)
 
 
 @looped
@@ -152,7 +152,7 @@ async def test_long_work_waits_for_turns_while_others_do():
     fair_queue = FairQueue(LimitsConfig(), Log(), Leadership())
     slices = fair_queue.slices("long")
     # Nobody waits: no pause.
-    await asyncio.wait_for(slices.pause(), 20)
+    await asyncio.wait_for(slices.pause(), 120)
     taken: list[str] = []
     Asking("one", fair_queue, 3, taken, "short")
 
@@ -163,7 +163,7 @@ async def test_long_work_waits_for_turns_while_others_do():
             # Its turn is over.
             slices.flow.until = 0.0
 
-    await asyncio.wait_for(work(), 20)
+    await asyncio.wait_for(work(), 120)
     assert taken.index("long") > taken.index("one")
     await until(lambda: taken.count("one") == 3)
     # One that gave up while it waited takes no turn.
@@ -194,7 +194,7 @@ async def test_what_long_work_keeps_counts_as_waiting_while_it_pauses():
     assert fair_queue.is_full(fair_queue.flow("long"))
     assert not fair_queue.is_full(fair_queue.flow("short"))
     pausing[0].cancel()
-    await asyncio.wait_for(pausing[1], 20)
+    await asyncio.wait_for(pausing[1], 120)
     assert fair_queue.waiting_bytes == 0
 
 
@@ -204,13 +204,13 @@ async def test_large_requests_are_few_and_one_of_each_flow():
     mine, also_mine, other = (fair_queue.slices(one) for one in ("a", "a", "b"))
     await mine.begin_large()
     second = asyncio.create_task(also_mine.begin_large())
-    await asyncio.wait_for(other.begin_large(), 20)
+    await asyncio.wait_for(other.begin_large(), 120)
     assert not second.done()
     mine.end_large()
-    await asyncio.wait_for(second, 20)
+    await asyncio.wait_for(second, 120)
     others = [fair_queue.slices(name) for name in "cd"]
     for one in others:
-        await asyncio.wait_for(one.begin_large(), 20)
+        await asyncio.wait_for(one.begin_large(), 120)
     fifth = asyncio.create_task(fair_queue.slices("e").begin_large())
     await asyncio.sleep(0)
     assert not fifth.done()
@@ -218,7 +218,7 @@ async def test_large_requests_are_few_and_one_of_each_flow():
     fifth.cancel()
     await asyncio.wait([fifth])
     also_mine.end_large()
-    await asyncio.wait_for(fair_queue.slices("e").begin_large(), 20)
+    await asyncio.wait_for(fair_queue.slices("e").begin_large(), 120)
 
 
 @looped

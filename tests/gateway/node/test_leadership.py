@@ -205,7 +205,8 @@ async def test_who_is_not_announced_yet_sends_on_to_another_and_not_to_the_dead(
 
 
 @looped
-async def test_requests_wait_for_nobody_where_the_last_node_ends():
+async def test_requests_wait_for_nobody_where_the_last_node_ends(monkeypatch):
+    monkeypatch.setattr(module, "SETTLE_S", 240.0)
     contest = Contest("us")
     leadership = contest.leadership
     assert await leadership.settle() is None

@@ -142,7 +142,7 @@ async def test_a_record_that_came_by_another_way_is_read_from_the_log(tmp_path: 
         assert other.counts == {PLACE: 1}
         await other.journal.put([change(2, clock)])
         await one.journal.put([change(3, clock)])
-        await asyncio.wait_for(one.journal.lost.wait(), 30)
+        await asyncio.wait_for(one.journal.lost.wait(), 120)
         await one.open()
         assert await one.all() == [1, 2, 3]
         await other.journal.close()

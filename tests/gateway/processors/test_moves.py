@@ -15,6 +15,7 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
 from ropeway.storage.api import LogUnavailableError
+from tests.gateway.holding import time_stands
 from tests.gateway.pop.rig import GROUP, Consumer
 from tests.remoting import connect, looped, two_running, until
 from tests.requests import committing, pulling, sending
@@ -229,12 +230,15 @@ async def until_moved(client: Remoting, move: MoveQueue) -> None:
 
 
 @looped
-async def test_a_message_that_waits_goes_to_a_queue_that_is_there(tmp_path: Path):
+async def test_a_message_that_waits_goes_to_a_queue_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     async with two(tmp_path) as (one, _, client, _log):
-        delayed = last(sending("orders", pairs={"DELAY": "1"}))
-        assert (await client.ask(delayed, b"waited")).code == 0
-        move = MoveQueue(topic="orders", to_broker="broker-1")
-        assert (await client.ask(move)).code == 0
-        left = one.node.topics.get("orders").partitions
-        assert len(left) == QUEUES - 1
+        with time_stands(monkeypatch):
+            delayed = last(sending("orders", pairs={"DELAY": "1"}))
+            assert (await client.ask(delayed, b"waited")).code == 0
+            move = MoveQueue(topic="orders", to_broker="broker-1")
+            assert (await client.ask(move)).code == 0
+            left = one.node.topics.get("orders").partitions
+            assert len(left) == QUEUES - 1
         await until(lambda: sum(partition.end for partition in left) == 1)

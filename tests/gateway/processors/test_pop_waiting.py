@@ -85,11 +85,13 @@ async def test_only_a_match_is_heard_of(tmp_path: Path):
 async def test_waiting_ends_in_time_and_when_too_many_wait(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(composition, "MAX_POLLING", 1)
     async with rigged(tmp_path) as rig:
-        soon = rig.consumer.client.send(rig.consumer.header(poll_time=300))
+        held = rig.consumer.client.send(rig.consumer.header(**POLL))
         await until(lambda: len(rig.pop.polling) == 1)
         full = await rig.consumer.pop(**POLL)
         assert full.frame.code == ResponseCode.POLLING_FULL
-        late = popped(await soon)
+        rig.pop.polling.release_all()
+        assert popped(await held).frame.code == ResponseCode.POLLING_TIMEOUT
+        late = await rig.consumer.pop(poll_time=300)
         assert late.frame.code == ResponseCode.POLLING_TIMEOUT
         assert late.reply.msg_offset_info == ""
         assert len(rig.pop.polling) == 0

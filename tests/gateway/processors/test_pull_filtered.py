@@ -130,7 +130,7 @@ async def test_only_a_match_wakes_a_waiting_pull(tmp_path: Path):
         assert len(app.node.pull_hold) == 1
         assert not future.done()
         await fill(client, 11)
-        answer = await asyncio.wait_for(future, 20)
+        answer = await asyncio.wait_for(future, 120)
         assert offsets_of(answer) == [4]
 
 
@@ -144,7 +144,7 @@ async def test_a_waiting_pull_that_found_nothing_goes_on_behind_what_it_saw(
         await until(lambda: len(app.node.pull_hold) == 1)
         await fill(client, 2, 3)
         app.node.pull_hold.release(app.node.topics.get("orders").partitions[0])
-        answer = await asyncio.wait_for(future, 20)
+        answer = await asyncio.wait_for(future, 120)
         assert answer.code == ResponseCode.PULL_NOT_FOUND
         assert answer.read(PullReply).next_begin_offset == 3
 
@@ -178,6 +178,6 @@ async def test_a_pull_that_is_woken_by_much_is_not_left_waiting_before_it(
         pairs = {"UNIQ_KEY": "K", "price": "1"}
         body = batch_of(*[b"x"] * (looks + 5), pairs=pairs)
         await client.ask(sending("orders", batch=True), body)
-        answer = await asyncio.wait_for(future, 20)
+        answer = await asyncio.wait_for(future, 120)
         assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
         assert answer.read(PullReply).next_begin_offset == 1 + looks

@@ -55,7 +55,7 @@ def test_what_is_noted_is_durable_an_interval_later(
         segment = written(tmp_path, 1000)
         syncer.note(segment)
         assert syncer.durable == 5
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await journal.synced.wait()
         await syncer.sync()
         await asyncio.sleep(0)
