@@ -61,7 +61,7 @@ def test_a_file_that_is_locked_delays_changes_and_then_refuses_them(tmp_path: Pa
     async def main():
         path = tmp_path / "routes.db"
         routes = EmbeddedRoutes(path, locked_for_s=0.1)
-        patient = EmbeddedRoutes(path)
+        patient = EmbeddedRoutes(path, locked_for_s=TIMEOUT_S)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(RouteStoreUnavailableError, match="locked"):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,7 @@ from ropeway.acl.api import (
     Setting,
     Source,
 )
-from ropeway.acl.pulsar import open_hook
+from ropeway.acl.pulsar import hook, open_hook
 from ropeway.acl.pulsar.admin import Admin
 from ropeway.acl.pulsar.tokens import Tokens
 from tests.acl.pulsar.issuing import SECRET, token
@@ -64,6 +65,15 @@ class Opened:
             found = await found
         assert found is not None
         return found.allowed
+
+
+class Clock:
+    """The time by which tokens end: it stands until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = time.time()
+        standing = SimpleNamespace(time=lambda: self.now_s, monotonic=time.monotonic)
+        monkeypatch.setattr(hook, "time", standing)
 
 
 class LogsRest:
@@ -210,14 +220,17 @@ async def test_superusers_that_nobody_knows_at_the_start_are_known_later(
 
 
 @looped
-async def test_what_ends_a_token_is_told_to_who_waits_with_it(tmp_path: Path):
+async def test_what_ends_a_token_is_told_to_who_waits_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     key = tmp_path / "key"
+    clock = Clock(monkeypatch)
     async with opened(key) as one:
         assert isinstance(one.who(token({"sub": "a"})), Principal)
-        assert isinstance(
-            one.who(token({"sub": "b", "exp": time.time() + 1})), Principal
-        )
+        ends = token({"sub": "b", "exp": clock.now_s + 60})
+        assert isinstance(one.who(ends), Principal)
         assert not one.changes
+        clock.now_s += 61
         await until(lambda: len(one.changes) == 1)
         key.write_bytes(b"new" * 20)
         await until(lambda: len(one.changes) == 2)
@@ -279,6 +292,7 @@ async def test_it_looks_again_after_a_fault_that_nobody_foresaw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     key = tmp_path / "key"
+    clock = Clock(monkeypatch)
     failed = []
 
     def fail_once(name: str) -> None:
@@ -298,6 +312,7 @@ async def test_it_looks_again_after_a_fault_that_nobody_foresaw(
         await until(lambda: len(failed) == 2)
         key.write_bytes(b"new" * 20)
         await until(lambda: len(one.changes) == 1)
-        ends = token({"sub": "b", "exp": time.time() + 1}, secret=b"new" * 20)
+        ends = token({"sub": "b", "exp": clock.now_s + 60}, secret=b"new" * 20)
         assert isinstance(one.who(ends), Principal)
+        clock.now_s += 61
         await until(lambda: len(one.changes) == 2)

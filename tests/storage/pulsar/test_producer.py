@@ -347,13 +347,14 @@ async def test_confirming_finds_what_another_wrote_while_we_were_out():
 
 @looped
 async def test_confirming_ends_in_time_where_no_broker_answers():
-    async with sending(timeout_s=0.2) as one:
+    async with sending() as one:
         producer = await one.open()
         one.broker.answers[OpenProducer] = lambda _, asked: Refused(
             asked.request_id, 6, "starting"
         )
         with pytest.raises(PulsarUnavailableError, match="ServiceNotReady: starting"):
             await producer.confirm()
+        one.client.request_timeout_s = 0.2
         with pytest.raises(PulsarUnavailableError, match=r"not confirmed in 0\.2 s"):
             await producer.confirm()
 
