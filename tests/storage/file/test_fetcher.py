@@ -22,6 +22,7 @@ from ropeway.storage.file.fetcher import (
 )
 from ropeway.storage.file.files import OpenFiles
 from ropeway.storage.file.segment import Segment
+from tests.storage.file.descriptors import open_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,11 +81,10 @@ def test_a_disk_that_fails_leaves_no_file_open(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     (tmp_path / "file").write_bytes(b"x")
-    before = os.listdir("/proc/self/fd")  # noqa: PTH208 - a count
     monkeypatch.setattr(os, "pread", broken)
     with pytest.raises(OSError, match="Input/output"):
         fetch(tmp_path / "file", [(0, 1)], 0)
-    assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208 - a count
+    assert open_below(tmp_path) == 0
 
 
 def test_a_check_of_what_was_dropped_meanwhile_is_passed_over(tmp_path: Path) -> None:
