@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,17 @@ from click.testing import CliRunner, Result
 from ropeway.gateway.cli.main import main
 from ropeway.testing import Gateway
 from tests.gateway.cli.printed import valid
+from tests.patience import have_patient_commands
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patient() -> Iterator[None]:
+    """Have commands wait for longer than a busy machine stands still."""
+    with pytest.MonkeyPatch.context() as patch:
+        have_patient_commands(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

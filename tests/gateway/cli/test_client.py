@@ -10,6 +10,11 @@ from tests.gateway.cli.connected import beside, connected
 from tests.silent import silent_consumer
 
 
+@pytest.fixture(autouse=True, scope="module")
+def patient() -> None:
+    """Some clients here never answer: commands wait no longer for them than always."""
+
+
 @pytest.fixture
 def topic(run, ropeway_topic) -> str:
     run("topic", "create", ropeway_topic, "--queues", "1")
