@@ -16,7 +16,11 @@ def names(args: list[str], begun: str) -> list[str]:
     return [one.value for one in found]
 
 
-def test_names_are_asked_of_the_name_server(run, ropeway_gateway, ropeway_topic):
+def test_names_are_asked_of_the_name_server(
+    run, ropeway_gateway, ropeway_topic, monkeypatch
+):
+    # People do not wait so long for a name; a busy machine's tests do.
+    monkeypatch.setattr("ropeway.gateway.cli.completion._TIMEOUT_S", 60.0)
     run("produce", ropeway_topic, "a")
     server = ["--name-server", ropeway_gateway.name_server]
     begun = ropeway_topic[:-1]

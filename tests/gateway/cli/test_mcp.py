@@ -20,6 +20,7 @@ from ropeway.client import Message, Producer
 from ropeway.gateway.cli.main import main
 from ropeway.testing import running_gateway
 from tests.gateway.cli.secured import NOBODY, ROOT, secured
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -80,7 +81,16 @@ def prepared(gateway: Gateway, group: str) -> str:
     run = runner({"ROPEWAY_NAME_SERVER": gateway.name_server})
     run(f"group create {group} --retries 1")
     sent = asyncio.run(_sent(gateway.name_server, group))
-    run(f"consume orders --group {group} --timeout 1")
+
+    def is_consumed() -> bool:
+        run(f"consume orders --group {group} --timeout 0.5")
+        ends = run("topic stats orders --json")["queues"]
+        read = run(f"group show {group} --json")["queues"]
+        return sum(one["end"] for one in ends) == sum(
+            one["committed"] for one in read if one["topic"] == "orders"
+        )
+
+    until(is_consumed)
     return sent
 
 

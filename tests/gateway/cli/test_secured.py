@@ -19,6 +19,7 @@ from ropeway.gateway.wire.trace import TRACE_TOPIC
 from ropeway.testing import running_gateway
 from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
 from tests.gateway.cli.test_main import ALL
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,6 +201,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
         run_traced(made, key, "\x01".join(step) + "\x02")
         late = "produce orders late --delay 3600 --json"
         handles = {way: as_root(made, late)[0]["recall_handle"] for way in WAYS}
+        # They are listed once the timer has taken them in, behind the answers.
+        listed = (made, ROOT, "keys", "timer list --json")
+        until(lambda: len(json.loads(ropeway(*listed).stdout)) == len(WAYS))
         with sending(made) as client_id:
             yield Prepared(made, sent["msg_id"], handles, client_id)
 
