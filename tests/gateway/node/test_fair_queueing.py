@@ -375,11 +375,11 @@ async def test_while_the_disk_is_late_sends_are_refused_and_the_rest_goes_on(
 ):
     goes_on = slow_disk(monkeypatch)
     log = LogConfig(segment_bytes=8 << 20, flush="sync")
-    limits = LimitsConfig(send_wait_ms=20)
-    async with running(tmp_path, log=log, limits=limits) as (app, client):
+    async with running(tmp_path, log=log) as (app, client):
         try:
             await client.ask(sending("orders"), b"before")
             goes_on.clear()
+            app.node.log.inner._writer._pace._wait_s = 0.02
             waiting = client.send(sending("orders"), b"waits")
             await until(app.node.log.overdue_ms)
             refused = await client.ask(sending("orders"), b"refused")

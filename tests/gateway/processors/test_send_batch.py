@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ropeway.gateway.config import LimitsConfig
 from ropeway.gateway.node import fair_queueing
 from ropeway.gateway.node.batches import publisher
 from ropeway.gateway.processors import batches, send_batch
@@ -215,10 +214,11 @@ async def test_others_go_on_while_much_is_sent_staged_and_committed(
 
 @looped
 async def test_a_large_batch_that_waits_for_too_long_is_refused(tmp_path: Path):
-    limits = LimitsConfig(send_wait_ms=1)
-    async with running(tmp_path, limits=limits) as (app, client):
+    async with running(tmp_path) as (app, client):
         body = batch(LARGE)
         assert (await client.ask(sending("t", batch=True), body)).code == 0
+        # Not for the first one, which may be late on a busy machine.
+        app.node.fair_queue.wait_s = 0.001
         flow = app.node.fair_queue.flow("127.0.0.1")
         async with flow.large:
             asked = asyncio.create_task(client.ask(sending("t", batch=True), body))
