@@ -4,13 +4,13 @@ import asyncio
 
 from ropeway.client import (
     Admin,
-    ClientConfig,
     Message,
     PullConsumer,
     admin_explain,
     admin_groups,
     admin_offsets,
 )
+from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
 from tests.ropeway.client.explained import codes, sent
 from tests.ropeway.client.scenario import (
     CONSUMER,
@@ -91,16 +91,24 @@ async def test_what_a_consumer_has_and_has_not_done(ropeway_gateway, topic, grou
         await eventually(look, lambda found: found == ["passed"])
 
 
+class Impatient(Admin):
+    """Waits for what clients say of themselves for a second, and for servers longer."""
+
+    async def ask(self, address, header, *given, **more):
+        if isinstance(header, GetConsumerRunningInfo):
+            more["timeout_s"] = 1.0
+        return await super().ask(address, header, *given, **more)
+
+
 @scenario
 async def test_a_consumer_that_never_answers_is_named_beside_what_is_known(
     ropeway_gateway, topic, group
 ):
     name_server = ropeway_gateway.name_server
     one = await sent(name_server, Message(topic, b"x"))
-    impatient = ClientConfig(connect_timeout_s=60.0, request_timeout_s=1.0)
     async with (
         silent_consumer(ropeway_gateway.address, group, topic),
-        Admin(name_server, config=impatient) as admin,
+        Impatient(name_server, config=PATIENT) as admin,
     ):
         found = await admin_explain.explain(admin, one.msg_id, group, topic)
         assert [it.code for it in found.findings] == ["client-silent", "never-read"]

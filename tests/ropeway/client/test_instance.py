@@ -65,7 +65,8 @@ async def test_a_broker_that_was_restarted_hears_from_us_at_once():
             await sender.send(Message("t", b"x"))
             await until(lambda n=round_: len(server.asked(RequestCode.HEART_BEAT)) >= n)
             server.hang_up()
-            await asyncio.sleep(0.01)
+            peer = sender._instance.connections._peers[server.address]
+            await until(lambda one=peer.connection: not one.is_open)
 
 
 @scenario
