@@ -235,6 +235,7 @@ async def test_who_is_alone_leads_without_being_chosen():
 
 @looped
 async def test_who_is_expected_to_lead_waits_for_the_routes_to_say_so(monkeypatch):
+    monkeypatch.setattr(module, "_HEARD_S", 240.0)
     contest = Contest("them", "us")
     leadership = contest.leadership
     asked = asyncio.create_task(leadership.settle(expected=True))
