@@ -35,8 +35,9 @@ BODY = b"x" * 100 * KIB
 
 @pytest.fixture(autouse=True)
 def _no_debt_is_forgiven(monkeypatch):
-    """While a test runs, however slow the machine is."""
+    """While a test runs, however slow the machine is; nor is a read given up."""
     monkeypatch.setattr(accounts, "MAX_DEBT_S", 1e9)
+    monkeypatch.setattr(throttling, "USUAL_S", 240.0)
 
 
 async def limit(client: Remoting, kind: str, name: str, **limits: int) -> None:
