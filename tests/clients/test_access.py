@@ -8,11 +8,13 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
-from ropeway.client import Admin, ClientConfig, Credentials
+from ropeway.client import Admin, Credentials
 from tests.clients.harness import Session, bodies
 from tests.clients.programs import GO, JAVA_4, JAVA_5, each
-from tests.system.ropeway import Ropeway
+from tests.ropeway.client import scenario
+from tests.system.ropeway import PATIENT, Ropeway
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "password").write_text(SECRET)
     for file, name in (("plain_acl.yml", PLAIN), ("users.yml", USER)):
         (made / file).write_text(accounts(name, LEAVING[name]))
-    (made / "ropeway.toml").write_text(SETTINGS.format(folder=made))
+    (made / "ropeway.toml").write_text(PATIENT + SETTINGS.format(folder=made))
     return made
 
 
@@ -86,7 +88,7 @@ def guarded(folder: Path) -> Iterator[Ropeway]:
 
     async def make() -> None:
         root = Credentials(access_key=ROOT, secret_key=SECRET)
-        config = ClientConfig(credentials=root, request_timeout_s=60)
+        config = structs.replace(scenario.PATIENT, credentials=root)
         async with Admin(server.name_server, config=config) as admin:
             for topic in ("orders", "asked", "shown", "hidden"):
                 await admin.create_topic(topic, 1)

@@ -15,7 +15,7 @@ from tests.clients.fixtures import Agents, Server
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each, java
 from tests.gateway.test_tls import issue
-from tests.system.ropeway import Ropeway
+from tests.system.ropeway import PATIENT, Ropeway
 
 VERSIONS = {JAVA_5: "5.5.0", JAVA_4: "4.9.8"}
 
@@ -72,7 +72,8 @@ def test_a_client_shows_its_certificate_where_one_is_asked_for(
     of_client = issue(tmp_path, "client", authority)
     settings = tmp_path / "ropeway.toml"
     settings.write_text(
-        f'[tls]\ncertificate = "{of_server.certificate}"\nkey = "{of_server.key}"\n'
+        f'{PATIENT}[tls]\ncertificate = "{of_server.certificate}"\n'
+        f'key = "{of_server.key}"\n'
         f'client_ca = "{authority.certificate}"\nrequired = true\n'
     )
     server = Ropeway(tmp_path / "server", options=["--config", str(settings)])

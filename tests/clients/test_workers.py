@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ import pytest
 
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import CLIENTS
-from tests.system.process import ServerProcess
+from tests.system.process import ServerProcess, ports_in_a_row
+from tests.system.ropeway import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +36,17 @@ class Workers:
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
         self._ready = directory / "ready"
+        settings = directory / "ropeway.toml"
+        settings.write_text(PATIENT)
+        # One that is killed finds its port free again, unlike one by chance.
+        first = ports_in_a_row(len(BROKERS))[0]
         self._process = ServerProcess(
             "ropeway",
             [
                 *(sys.executable, "-m", "ropeway.gateway.cli.main", "serve"),
-                *("--workers", "3", "--listen", "127.0.0.1:0"),
-                *("--data", str(self.data), "--ready-file", str(self._ready)),
+                *("--workers", str(len(BROKERS)), "--listen", f"127.0.0.1:{first}"),
+                *("--config", str(settings), "--data", str(self.data)),
+                *("--ready-file", str(self._ready)),
             ],
             directory,
             {"PYTHONPATH": str(ROOT)},
@@ -55,9 +62,14 @@ class Workers:
 
     def wait_until_all_have(self, topic: str) -> None:
         """Wait until a worker that was killed is back."""
-        self._process.wait_until(
-            lambda: all(self.route(one, topic) == BROKERS for one in self.addresses)
-        )
+
+        def have() -> bool:
+            # Until it is, nobody answers there.
+            with suppress(subprocess.CalledProcessError):
+                return all(self.route(one, topic) == BROKERS for one in self.addresses)
+            return False
+
+        self._process.wait_until(have)
 
     def route(self, address: str, topic: str) -> set[str]:
         """The brokers that the `ropeway` command shows of a topic."""
@@ -99,8 +111,7 @@ def test_java_sees_all_workers_and_a_killed_one_loses_nothing(
 ) -> None:
     session = Session(agents.of(JAVA), workers.name_server)
     session.call("create_topic", topic=topic, queues=2).finish()
-    for address in workers.addresses:
-        assert workers.route(address, topic) == BROKERS
+    workers.wait_until_all_have(topic)
     consumer = session.start("consume", topic=topic, group=group)
     sent = session.produce(topic, numbered(12, "before"))
     assert {one["broker"] for one in sent} == BROKERS

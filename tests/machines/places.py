@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.system.ropeway import Ropeway
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+FILLER = "filler"
 
 _MOUNT = 'mount -t tmpfs -o "size=$1" tmpfs "$2" && shift 2 && exec "$@"'
 
@@ -60,14 +63,17 @@ def filled(disk: Path, share: float = 1.0) -> Iterator[None]:
         disk: the directory where it is mounted.
         share: of its size, from 0 to 1; what is used already counts.
     """
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
+    _fill(disk, share)
+    yield
+    (disk / FILLER).unlink()
+
+
+def _fill(disk: Path, share: float = 1.0) -> None:
+    with (disk / FILLER).open("ab", buffering=0) as file:
         for size in (1 << 20, 1 << 12):
             with contextlib.suppress(OSError):
                 while _used(disk) + size / _size(disk) <= share:
                     file.write(bytes(size))
-    yield
-    filler.unlink()
 
 
 def _size(disk: Path) -> int:
@@ -78,6 +84,12 @@ def _size(disk: Path) -> int:
 def _used(disk: Path) -> float:
     found = os.statvfs(disk)
     return 1 - found.f_bavail / found.f_blocks
+
+
+def _is_full(disk: Path) -> bool:
+    """Fill it again: a node may have deleted a file of its own meanwhile."""
+    _fill(disk)
+    return os.statvfs(disk).f_bavail == 0
 
 
 class OnSmallDisk:
@@ -100,5 +112,5 @@ class OnSmallDisk:
         """Take all that is free, as long as the block lasts."""
         disk = seen_by(self.node.broker_pid, self.data)
         with filled(disk):
-            assert os.statvfs(disk).f_bavail == 0
+            until(functools.partial(_is_full, disk))
             yield

@@ -20,6 +20,8 @@ from tests.gateway.pop.rig import Consumer
 from tests.machines.places import OnSmallDisk, needs_mount
 from tests.remoting import TIMEOUT_S, Frame, Remoting, looped
 from tests.requests import pulling, sending
+from tests.system.process import START_SECONDS
+from tests.system.ropeway import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [needs_mount, pytest.mark.slow]
 
 MEBIBYTES = 48
-SMALL = "[log]\nsegment_bytes = 4194304\n"
+SMALL = f"[log]\nsegment_bytes = 4194304\n{PATIENT}"
 BODY = bytes(100_000)
 
 
@@ -158,7 +160,7 @@ def test_data_that_cannot_be_written_are_one_line(tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=START_SECONDS,
     )
     assert done.returncode != 0
     assert "Traceback" not in done.stderr

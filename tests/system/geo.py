@@ -17,6 +17,7 @@ from ropeway.client import (
     RemotingError,
 )
 from ropeway.client.message import MessageQueue
+from tests.ropeway.client import scenario
 from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def send(where: str, first: int, count: int) -> list[tuple[int, int]]:
     """Send numbers, in turn to each queue; the queue and offset of each."""
     found = []
-    async with Producer(where, "senders") as producer:
+    async with Producer(where, "senders", config=scenario.PATIENT_PRODUCER) as producer:
         for number in range(first, first + count):
             queue = MessageQueue("orders", "broker-0", number % QUEUES)
             message = Message("orders", b"%d" % number)
@@ -80,7 +81,10 @@ async def send(where: str, first: int, count: int) -> list[tuple[int, int]]:
 async def accepted(where: str, message: Message) -> int:
     """Send a message to queue 0 until it is stored; the offset of that time."""
     queue = MessageQueue(message.topic, "broker-0", 0)
-    async with Producer(where, "senders") as producer, asyncio.timeout(PATIENCE_S):
+    async with (
+        Producer(where, "senders", config=scenario.PATIENT_PRODUCER) as producer,
+        asyncio.timeout(PATIENCE_S),
+    ):
         while True:
             try:
                 return (await producer.send(message, queue=queue)).queue_offset
@@ -92,7 +96,10 @@ async def read(where: str, group: str, count: int) -> list[tuple[int, int, bytes
     """So many messages, and commit them: queue, offset and body of each."""
     found: list[tuple[int, int, bytes]] = []
     async with PullConsumer(
-        where, group, consume_from=ConsumeFrom.FIRST_OFFSET
+        where,
+        group,
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        config=scenario.PATIENT_CONSUMER,
     ) as consumer:
         consumer.subscribe("orders")
         while len(found) < count:
@@ -166,7 +173,7 @@ class Geo:
     async def start(self, one: Ropeway) -> None:
         """Start the first node, and make what the tests send to."""
         await asyncio.to_thread(one.start)
-        async with Admin(one.name_server) as admin:
+        async with Admin(one.name_server, config=scenario.PATIENT) as admin:
             await admin.create_topic("orders", QUEUES)
 
     def kill(self) -> None:

@@ -23,7 +23,7 @@ USERS = f"{ADMIN}:$apr1$ropeway1$i2PXdxrGS9YvdOpYxqVG//"
 """As `htpasswd` writes them."""
 EXTERNAL = "external"
 """A listener of brokers, beside the one that they name to whom names none."""
-REFUSED_S = 5
+REFUSED_S = 15
 """So long is tried what is refused: on a busy machine, until the refusal is heard."""
 _PROVIDERS = ",".join(
     f"org.apache.pulsar.broker.authentication.AuthenticationProvider{way}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.app import App
-from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.config import ListenerConfig
 from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.offsets import (
@@ -21,7 +21,7 @@ from ropeway.gateway.wire.commands.offsets import (
     QueryConsumerOffset,
 )
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import connect, looped
+from tests.remoting import config, connect, looped
 from tests.requests import committing, pulling, sending
 from tests.storage.pulsar.logs import until
 from tests.system.pulsar import Pulsar
@@ -66,8 +66,8 @@ def forgetful(tmp_path: Path) -> Iterator[Pulsar]:
 def node(pulsar: Pulsar, directory: Path) -> App:
     tenant, namespace = NAMESPACE.split("/")
     return App(
-        Config(
-            data=directory,
+        config(
+            directory,
             node="n",
             listeners=(ListenerConfig(port=0, advertised_host="127.0.0.1"),),
             pulsar=PulsarConfig(

@@ -12,6 +12,7 @@ import pytest
 
 from ropeway.client import Admin, Producer, admin_topics
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 from tests.system.test_rebalance import (
@@ -114,7 +115,7 @@ async def test_a_queue_moves_once_under_clients_and_nothing_when_loads_are_even(
         where = made.name_server
         stop = asyncio.Event()
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(where, "senders", config=QUICK) as producer,
             reader(where, "live") as live,
         ):
@@ -164,7 +165,7 @@ async def test_a_dry_run_says_what_would_move_and_moves_nothing(
         where = made.name_server
         stop = asyncio.Event()
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(where, "p", config=QUICK) as producer,
         ):
             await admin_topics.create_on(admin, "orders", "broker-0", 3)

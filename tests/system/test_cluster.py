@@ -20,6 +20,7 @@ from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import TIMEOUT_S, Remoting, connect, looped
 from tests.requests import committing, pulling, sending
+from tests.ropeway.client.scenario import PATIENT_CONSUMER
 from tests.ropeway.client.scenario import PATIENT_PRODUCER as PATIENT
 from tests.system.cluster import Cluster
 
@@ -130,7 +131,7 @@ async def test_a_topic_grows_under_its_consumers(cluster: Cluster):
     wider = msgspec.structs.replace(create, read_queue_nums=5, write_queue_nums=5)
     async with reach(first) as admin:
         assert (await admin.ask(create)).code == 0
-        consumer = PushConsumer(cluster.name_server, "readers")
+        consumer = PushConsumer(cluster.name_server, "readers", config=PATIENT_CONSUMER)
 
         async def note(message) -> None:
             seen[message.body] = message.queue.queue_id
@@ -194,10 +195,12 @@ async def test_nodes_join_brokers_by_themselves(
     made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=[""] * 3)
     with running(made) as cluster:
         addresses = [node.name_server for node in cluster.nodes]
-        assert await brokers(cluster.nodes[2]) == {
+        wanted = {
             "broker-0": {"0": addresses[0], "1": addresses[1]},
             "broker-1": {"0": addresses[2]},
         }
+        for node in cluster.nodes:
+            await until_told(node, wanted)
         async with Producer(cluster.name_server, "writers", config=PATIENT) as producer:
             results = [await producer.send(Message("orders", b"x")) for _ in range(32)]
         assert {one.queue.broker_name for one in results} == {"broker-0", "broker-1"}
@@ -246,7 +249,10 @@ async def test_workers_are_brokers_of_their_own_on_pulsar_too(
         options=["--workers", "2"],
     )
     with running(made) as cluster:
-        assert set(await brokers(cluster.nodes[0])) == {"broker-0", "broker-1"}
+        (node,) = cluster.nodes
+        second = f"127.0.0.1:{node.broker_port + 1}"
+        both = {"broker-0": {"0": node.name_server}, "broker-1": {"0": second}}
+        await until_told(node, both)
         async with Producer(cluster.name_server, "writers", config=PATIENT) as producer:
             results = [await producer.send(Message("orders", b"x")) for _ in range(32)]
         assert {one.queue.broker_name for one in results} == {"broker-0", "broker-1"}

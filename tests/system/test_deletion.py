@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import signal
 import sys
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +19,7 @@ from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.contracts.routes import until
 from tests.remoting import looped
 from tests.requests import committing, pulling, sending
+from tests.ropeway.client.scenario import PATIENT, eventually
 from tests.routing.zookeeper.helpers import opened
 from tests.system.cluster import Cluster
 from tests.system.killed_deletion import STEPS
@@ -158,35 +159,20 @@ class Senders:
             self._ends = True
 
 
-async def delete(admin: Admin, topic: str) -> None:
-    """Delete a topic, whatever the client's short patience."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            with suppress(TimeoutError):
-                await admin.delete_topic(topic)
-                return
-
-
-async def create(admin: Admin, topic: str) -> None:
-    """Make a topic likewise."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            with suppress(TimeoutError):
-                await admin.create_topic(topic, QUEUES)
-                return
-
-
 @looped
 async def test_a_topic_that_is_deleted_under_load_is_whole_each_time_it_is_made_again(
     pair: Cluster,
 ):
     senders = Senders("orders")
-    async with Admin(pair.name_server) as admin, senders.sending(pair.nodes):
+    async with (
+        Admin(pair.name_server, config=PATIENT) as admin,
+        senders.sending(pair.nodes),
+    ):
         await senders.acknowledged_since(-1, pair.nodes)
         for _ in range(ROUNDS):
             last_deletion = senders.now()
-            await delete(admin, "orders")
-            await create(admin, "orders")
+            await admin.delete_topic("orders")
+            await admin.create_topic("orders", QUEUES)
             last_creation = senders.now()
             await senders.acknowledged_since(last_creation, pair.nodes)
     for node in pair.nodes:
@@ -208,17 +194,22 @@ async def test_a_topic_that_was_deleted_while_a_broker_was_away_does_not_come_ba
 ):
     """Nor where an administrator said that the broker never would."""
     first, second = pair.nodes
-    async with Admin(pair.name_server) as admin:
-        await create(admin, "orders")
+    async with Admin(pair.name_server, config=PATIENT) as admin:
+        await admin.create_topic("orders", QUEUES)
         for node in pair.nodes:
             async with reach(node) as client:
                 for number in range(20):
                     await send(client, "orders", b"old %d" % number)
                 assert (await client.ask(committing("orders", 0, 20))).code == 0
     await asyncio.to_thread(second.stop)
-    async with Admin(first.name_server) as admin:
-        await delete(admin, "orders")
+    async with Admin(first.name_server, config=PATIENT) as admin:
+        await admin.delete_topic("orders")
         if is_gone:
+            # It is forgotten a moment after its end.
+            await eventually(
+                admin.clusters,
+                lambda found: "broker-1" not in found.get("DefaultCluster", ()),
+            )
             removed = await admin_drains.remove(admin, "broker-1", gone=True)
             assert (removed.deletions, removed.left) == (1, {})
     async with reach(first) as client:
@@ -253,8 +244,8 @@ async def test_a_broker_that_is_killed_while_it_deletes_goes_on_with_it_when_it_
     killed = "tests.system.killed_deletion"
     doomed._python = [sys.executable, "-m", killed, step]
     with running(made):
-        async with Admin(made.name_server) as admin:
-            await create(admin, "orders")
+        async with Admin(made.name_server, config=PATIENT) as admin:
+            await admin.create_topic("orders", QUEUES)
             for node in made.nodes:
                 async with reach(node) as client:
                     await send(client, "orders", b"old")
@@ -294,14 +285,17 @@ async def test_a_topic_that_is_shared_with_native_clients_keeps_its_name(
     made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=["broker-0"])
     (node,) = made.nodes
     with running(made):
-        async with Admin(made.name_server) as admin, reach(node) as client:
+        async with (
+            Admin(made.name_server, config=PATIENT) as admin,
+            reach(node) as client,
+        ):
             for body in (b"first", b"second"):
                 shared = {"entry.format": "PULSAR"}
                 await admin.create_topic("orders", QUEUES, attributes=shared)
                 await send(client, "orders", body)
                 assert await stored(node, "orders") == [body]
                 assert of_orders(pulsar, made) == {"orders"}
-                await delete(admin, "orders")
+                await admin.delete_topic("orders")
             await send(client, "orders", b"packed")
             assert await stored(node, "orders") == [b"packed"]
         async with opened(made.routes) as (routes,):

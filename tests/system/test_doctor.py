@@ -12,6 +12,7 @@ import pytest
 from ropeway.client import Admin
 from ropeway.gateway.wire import host_port
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.storage.pulsar.logs import until
 from tests.system.process import START_SECONDS, free_ports
 from tests.system.ropeway import ROOT
@@ -200,7 +201,7 @@ async def test_what_does_not_fit_the_routes_is_seen_and_mended_when_asked(
         with running(tmp_path / "other", *other):
             await place_order(node, b"one")
         assert here(config) == []
-        async with Admin(node.name_server) as admin:
+        async with Admin(node.name_server, config=PATIENT) as admin:
             await admin.create_topic("bills", 1)
             await admin.delete_topic("orders")
             await place_order(node, b"two")

@@ -25,6 +25,7 @@ from ropeway.client import (
 )
 from ropeway.gateway.node import names
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 from tests.system.test_moving import TIMEOUT_S, command, send_on
@@ -71,7 +72,7 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
         stop = asyncio.Event()
         where = staying.name_server
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(made.name_server, "senders", config=QUICK) as producer,
             reader(made.name_server, "live") as live,
         ):
@@ -237,7 +238,10 @@ async def started(cluster: Cluster) -> asyncio.subprocess.Process:
 
 async def removed(cluster: Cluster) -> None:
     """Remove the broker, as soon as its node is forgotten."""
-    async with asyncio.timeout(PATIENCE_S), Admin(cluster.nodes[0].name_server) as one:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        Admin(cluster.nodes[0].name_server, config=PATIENT) as one,
+    ):
         while True:
             if LEAVING not in (await one.clusters()).get("DefaultCluster", ()):
                 break

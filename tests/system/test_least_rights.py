@@ -13,6 +13,7 @@ from tests.gateway.test_config import GUIDE
 from tests.remoting import looped
 from tests.system import guarded_deployments
 from tests.system.pulsar_admin import pulsar_admin
+from tests.system.ropeway import PATIENT
 from tests.system.test_cluster import reach
 from tests.system.test_doctor import here
 from tests.system.test_namespaces import (
@@ -77,7 +78,7 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
             f"data = '{tmp_path}/node/data'\n[[listeners]]\nport = 0\n"
             f"[pulsar]\nservice_url = '{secured.service_url}'\n"
             f"admin_url = '{secured.admin_url}'\ntoken_file = '{tmp_path}/token'\n"
-            f"prepare = {str(prepare).lower()}\n"
+            f"prepare = {str(prepare).lower()}\n{PATIENT}"
         )
         return ["--config", str(config), "--node", "node", *more]
 

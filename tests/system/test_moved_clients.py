@@ -25,6 +25,7 @@ from tests.clients.grpc_clients import JAVA_GRPC
 from tests.clients.harness import Session
 from tests.clients.programs import JAVA_4, JAVA_5
 from tests.clients.test_connections import certificate
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 from tests.system.test_rebalance import (
@@ -158,7 +159,7 @@ class Flow(NamedTuple):
 
 async def make(cluster: Cluster, flow: Flow) -> None:
     """Make its topics, on the broker that is to give queues away."""
-    async with Admin(cluster.name_server) as admin:
+    async with Admin(cluster.name_server, config=PATIENT) as admin:
         for topic, kind in ((flow.ordered, "FIFO"), (flow.transacted, "TRANSACTION")):
             made = CreateTopic(
                 topic=topic,
@@ -195,7 +196,10 @@ def ropeway(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
 
 
 async def until_one_has_moved(cluster: Cluster, flows: list[Flow]) -> None:
-    async with asyncio.timeout(PATIENCE_S), Admin(cluster.name_server) as admin:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        Admin(cluster.name_server, config=PATIENT) as admin,
+    ):
         while True:
             for flow in flows:
                 for topic in (flow.ordered, flow.transacted):
@@ -205,7 +209,7 @@ async def until_one_has_moved(cluster: Cluster, flows: list[Flow]) -> None:
 
 
 async def all_places(cluster: Cluster, topics: list[str]) -> list[dict[str, list[int]]]:
-    async with Admin(cluster.name_server) as admin:
+    async with Admin(cluster.name_server, config=PATIENT) as admin:
         return [await admin_topics.places(admin, topic) for topic in topics]
 
 

@@ -19,6 +19,7 @@ from ropeway.client import (
 from tests.clients.harness import Session
 from tests.clients.programs import JAVA_5
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 from tests.system.test_moving import TIMEOUT_S
@@ -87,7 +88,7 @@ async def test_what_is_failed_when_its_queue_has_moved_comes_again(
         )
         consumer.subscribe("orders", "*", handle)
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(where, "senders", config=QUICK) as producer,
             asyncio.timeout(PATIENCE_S),
         ):
@@ -113,12 +114,12 @@ def test_a_client_in_java_gets_again_what_it_fails_under_a_move(
     async def prepare() -> None:
         for node in made.nodes:
             await until_known(node.name_server)
-        async with Admin(made.name_server) as admin:
+        async with Admin(made.name_server, config=PATIENT) as admin:
             await admin_topics.create_on(admin, "orders", BROKERS[0], 4)
             await until_placed(admin, lambda found: list(found) == [BROKERS[0]])
 
     async def spread() -> None:
-        async with Admin(made.name_server) as admin:
+        async with Admin(made.name_server, config=PATIENT) as admin:
             await rebalanced(admin)
             await until_spread(admin, 2)
 

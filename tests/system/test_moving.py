@@ -18,7 +18,13 @@ from ropeway.client import (
     admin_nodes,
 )
 from tests.gateway.cli.printed import valid
-from tests.remoting import looped
+from tests.remoting import looped, until
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    PATIENT_CONSUMER,
+    PATIENT_PRODUCER,
+    eventually,
+)
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.slow]
 
 TIMEOUT_S = 60.0
+MORE = 10
+"""So many sends go well before a move, and after it."""
 
 
 async def command(
@@ -50,9 +58,14 @@ async def command(
     return (errors if code else out).decode()
 
 
-async def send_on(producer: Producer, topic: str, stop: asyncio.Event) -> list[bytes]:
+async def send_on(
+    producer: Producer,
+    topic: str,
+    stop: asyncio.Event,
+    sent: list[bytes] | None = None,
+) -> list[bytes]:
     """Send one message after the other; each is acknowledged, or this fails."""
-    sent: list[bytes] = []
+    sent = [] if sent is None else sent
     while not stop.is_set():
         body = b"%d" % len(sent)
         await producer.send(Message(topic, body), timeout_s=TIMEOUT_S)
@@ -67,41 +80,59 @@ async def test_a_master_is_moved_and_its_node_stopped_and_nothing_is_lost(
 ):
     with running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster:
         where = cluster.name_server
-        stop = asyncio.Event()
-        async with Admin(where) as admin, Producer(where, "senders") as producer:
+        stop, sent = asyncio.Event(), list[bytes]()
+        async with (
+            Admin(where, config=PATIENT) as admin,
+            Producer(where, "senders", config=PATIENT_PRODUCER) as producer,
+        ):
             await admin.create_topic("orders", 2)
-            sending = asyncio.create_task(send_on(producer, "orders", stop))
-            await asyncio.sleep(1)
+            sending = asyncio.create_task(send_on(producer, "orders", stop, sent))
+            await until(lambda: len(sent) > MORE)
 
             moving = ["route", "move", "broker-0", "--to", "node-1", "--yes"]
             (moved,) = json.loads(await command(cluster, *moving))
             assert (moved["before"], moved["master"]) == ("node-0", "node-1")
             print(f"moved in {moved['took_ms']} ms")
-            order = await admin_nodes.nodes(admin)
-            assert [one.name for one in order] == ["node-1", "node-0"]
-            assert [one.leads for one in order] == [True, False]
+            await until_known(cluster, "node-1", "node-0")
 
             draining = ["route", "drain", "node-1", "--yes"]
             drained = json.loads(await command(cluster, *draining))
             assert [one["master"] for one in drained["moved"]] == ["node-0"]
             await asyncio.to_thread(cluster.nodes[1].stop)
-            await asyncio.sleep(1)
+            before = len(sent)
+            await until(lambda: len(sent) > before + MORE)
             stop.set()
-            sent = await sending
+            await sending
 
+            await until_known(cluster, "node-0")
             alone = ["route", "drain", "node-0", "--yes"]
             refused = await command(cluster, *alone, code=1)
             assert "broker broker-0 has no node but node-0" in refused
-        assert len(sent) > 10
         received = await read_all(where, len(sent))
         assert sorted(received, key=int) == sent
+
+
+async def until_known(cluster: Cluster, *wanted: str) -> None:
+    """Return when each node that runs knows the nodes, of which the first leads."""
+    order = [(name, name == wanted[0]) for name in wanted]
+    for node in cluster.nodes:
+        if not node.runs:
+            continue
+        async with Admin(node.name_server, config=PATIENT) as admin:
+            await eventually(
+                lambda admin=admin: admin_nodes.nodes(admin),
+                lambda nodes: [(one.name, one.leads) for one in nodes] == order,
+            )
 
 
 async def read_all(where: str, count: int) -> list[bytes]:
     """All messages of the topic, each once."""
     found: list[bytes] = []
     async with PullConsumer(
-        where, "readers", consume_from=ConsumeFrom.FIRST_OFFSET
+        where,
+        "readers",
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        config=PATIENT_CONSUMER,
     ) as reader:
         reader.subscribe("orders")
         while len(found) < count and (some := await reader.poll(TIMEOUT_S)):

@@ -18,7 +18,7 @@ from tests.remoting import looped
 from tests.requests import pulling, sending
 from tests.system.fixtures import numbers
 from tests.system.process import START_SECONDS
-from tests.system.ropeway import ROOT, Ropeway
+from tests.system.ropeway import PATIENT, ROOT, Ropeway
 from tests.system.test_cluster import reach
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ async def test_public_default_is_used_where_it_is_named_and_never_changed(
     tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
 ):
     config = tmp_path / "public.toml"
-    config.write_text('[pulsar]\ntenant = "public"\nnamespace = "default"\n')
+    config.write_text(f'{PATIENT}[pulsar]\ntenant = "public"\nnamespace = "default"\n')
     given = ["--config", str(config), *options(pulsar, chroot, name)]
     before = policies(pulsar, "public/default")
     code, said = refused(tmp_path / "node", *given)

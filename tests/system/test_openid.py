@@ -13,6 +13,7 @@ import pytest
 from tests.remoting import looped
 from tests.system.openid import OpenIDProvider
 from tests.system.pulsar import Pulsar
+from tests.system.ropeway import PATIENT
 from tests.system.secured_pulsar import AS_ITSELF
 from tests.system.test_doctor import here
 from tests.system.test_namespaces import bodies, place_order, running
@@ -82,7 +83,7 @@ async def test_a_node_goes_in_with_tokens_of_an_openid_provider(
 ):
     settings = tmp_path / "ropeway.toml"
     settings.write_text(
-        SETTINGS.format(directory=tmp_path, server=server, provider=provider)
+        SETTINGS.format(directory=tmp_path, server=server, provider=provider) + PATIENT
     )
 
     def sign_in_as(client_id: str) -> None:

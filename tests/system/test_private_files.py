@@ -1,17 +1,21 @@
 """What a node keeps nobody but its user can read, whatever the umask is."""
 
 import asyncio
+import contextlib
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from ropeway.client import Admin, ConsumeFrom, Message, Producer, PullConsumer
-from tests.system.ropeway import Ropeway
+from tests.ropeway.client import scenario
+from tests.system.ropeway import PATIENT, Ropeway
 
 NOBODY = 65534
+WAIT_S = 60.0
 OPEN = ("sh", "-c", f'umask 0; exec {sys.executable} "$@"', "sh")
 """A shell that lets everybody read what is made."""
 
@@ -22,32 +26,45 @@ def settings(public: Path) -> Path:
         f"[tier]\nurl = '{(public / 'data' / 'objects').as_uri()}'\ncommit_ms = 50\n"
         f"[audit]\nfile = '{public / 'data' / 'audit.log'}'\n"
         "[log]\nsegment_bytes = 1048576\n[pop]\n[acl]\nhooks = ['users']\n"
-        "dry_run = true\n"
+        f"dry_run = true\n{PATIENT}"
     )
     return path
 
 
 async def use(address: str) -> None:
     """Send and receive, so that everything that is made has been made."""
-    async with Producer(address, "producer") as producer:
-        for _ in range(3):
-            await producer.send(Message("orders", b"x"))
-        await producer.send(Message("orders", b"later", delay_ms=3_600_000))
-    consumer = PullConsumer(address, "group", consume_from=ConsumeFrom.FIRST_OFFSET)
+    later = Message("orders", b"later", delay_ms=3_600_000)
+    async with Producer(
+        address, "producer", config=scenario.PATIENT_PRODUCER
+    ) as producer:
+        for one in (*[Message("orders", b"x")] * 3, later):
+            await producer.send(one, timeout_s=WAIT_S)
+    consumer = PullConsumer(
+        address,
+        "group",
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        config=scenario.PATIENT_CONSUMER,
+    )
     consumer.subscribe("orders")
     async with consumer:
-        assert await consumer.poll(10)
+        assert await consumer.poll(WAIT_S)
         await consumer.commit()
-    async with Admin(address) as admin:
+    async with Admin(address, config=scenario.PATIENT) as admin:
         assert await admin.topics()
 
 
-def kept(public: Path) -> list[Path]:
-    found = [public / "data", *(public / "data").rglob("*")]
-    return [one for one in found if one.exists()]
+def kept(public: Path) -> dict[Path, int]:
+    """What there is, with its mode, while the node makes files and deletes some."""
+    found: dict[Path, int] = {}
+    # Unlike `Path.rglob`, a walk goes on where a folder is gone meanwhile.
+    for folder, _, names in os.walk(public / "data"):
+        for one in (Path(folder), *(Path(folder, name) for name in names)):
+            with contextlib.suppress(FileNotFoundError):
+                found[one] = one.stat().st_mode
+    return found
 
 
-def readable_by_nobody(paths: list[Path]) -> list[str]:
+def readable_by_nobody(paths: Iterable[Path]) -> list[str]:
     """What a process with nobody's rights can read, of some files and directories."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -82,9 +99,9 @@ def test_what_a_node_keeps_nobody_else_can_read(public, workers):
         names = {one.name for one in paths}
         assert {"log", "offsets.db", "offsets.db-wal", "routes.db", "timer"} <= names
         wrong = {
-            f"{one} {stat.filemode(one.stat().st_mode)}"
-            for one in paths
-            if one.stat().st_mode & 0o077
+            f"{one} {stat.filemode(mode)}"
+            for one, mode in paths.items()
+            if mode & 0o077
         }
         assert not wrong
         if os.geteuid() == 0:
@@ -98,8 +115,8 @@ def test_what_an_older_node_left_for_all_is_taken_from_them(public):
     node = Ropeway(public)
     node.start()
     node.stop()
-    for one in kept(public):
-        one.chmod(0o755 if one.is_dir() else 0o644)
+    for one, mode in kept(public).items():
+        one.chmod(0o755 if stat.S_ISDIR(mode) else 0o644)
     data = public / "data"
     assert readable_by_nobody([data / "routes.db", data / "offsets.db"])
     node.start()

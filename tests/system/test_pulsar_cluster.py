@@ -21,6 +21,7 @@ from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.contracts.routes import until
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.routing.zookeeper.helpers import opened
 from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, RECOVERY_S, Load, Probe, produce, read_all
@@ -158,7 +159,7 @@ async def test_queues_are_on_the_node_beside_the_broker_that_serves_them(
         ):
             pair.move(space, bundle, to)
         async with (
-            Admin(cluster.name_server) as admin,
+            Admin(cluster.name_server, config=PATIENT) as admin,
             opened(cluster.routes) as (routes,),
         ):
             await admin.create_topic("orders", 16)

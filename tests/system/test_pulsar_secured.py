@@ -34,7 +34,7 @@ from tests.system.pulsar_client import (
     on_uvloop,
     read_all,
 )
-from tests.system.ropeway import Ropeway
+from tests.system.ropeway import PATIENT, Ropeway
 from tests.system.secured_pulsar import (
     ADMIN,
     EXTERNAL,
@@ -127,7 +127,7 @@ async def test_a_token_that_ends_is_asked_for_again_without_a_break(server):
     shown: list[str] = []
 
     def short() -> str:
-        shown.append(token("admin", seconds=4))
+        shown.append(token("admin", seconds=SHORT_S))
         return shown[-1]
 
     async with client_of(server, authentication=Token(short)) as client:
@@ -179,7 +179,7 @@ def gateway(server: Pulsar, tmp_path: Path) -> Iterator[Ropeway]:
     (tmp_path / "key").write_bytes(KEY)
     settings = tmp_path / "ropeway.toml"
     urls = {"service_url": server.service_url, "admin_url": server.admin_url}
-    settings.write_text(SETTINGS.format(directory=tmp_path, **urls))
+    settings.write_text(PATIENT + SETTINGS.format(directory=tmp_path, **urls))
     started = Ropeway(tmp_path / "gateway", options=["--config", str(settings)])
     started.start()
     yield started
@@ -229,6 +229,8 @@ def test_clients_may_do_what_pulsar_permits_their_role(
         time.sleep(0.2)
 
 
+SHORT_S = 8
+"""For how long a token is good that ends meanwhile: not before it has been shown."""
 ROTATED_S = 20
 """For how long a token is good that is replaced twice a second."""
 SECRETS = (PASSWORD, CLIENT["client_secret"])
@@ -268,7 +270,7 @@ async def test_a_token_of_an_issuer_that_ends_is_renewed_without_a_break(
     server: Pulsar, pair: Pair, way: Way, issuer: Issuer
 ):
     way.mend()
-    issuer.seconds = 5
+    issuer.seconds = SHORT_S
     who = authentication(settings_of(server, pair, way))
     more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
     async with client_of(server.tls_service_url, **more) as client:

@@ -27,6 +27,7 @@ from ropeway.client.config import ProducerConfig
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode
 from tests.remoting import looped
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.killed_move import STEPS
 from tests.system.test_cluster import reach, running
@@ -50,10 +51,15 @@ CONFIG = ConsumerConfig(
     route_interval_s=1.0,
     rebalance_interval_s=1.0,
     retry_delay_s=0.2,
+    connect_timeout_s=TIMEOUT_S,
     request_timeout_s=TIMEOUT_S,
 )
 QUICK = ProducerConfig(
-    route_interval_s=1.0, retries=20, request_timeout_s=TIMEOUT_S, default_queues=4
+    route_interval_s=1.0,
+    retries=20,
+    connect_timeout_s=TIMEOUT_S,
+    request_timeout_s=TIMEOUT_S,
+    default_queues=4,
 )
 
 
@@ -92,7 +98,7 @@ def in_order(received: list[ReceivedMessage]) -> bool:
 
 async def until_known(name_server: str) -> None:
     """Return when a node knows both brokers."""
-    async with Admin(name_server) as admin, asyncio.timeout(PATIENCE_S):
+    async with Admin(name_server, config=PATIENT) as admin, asyncio.timeout(PATIENCE_S):
         while True:
             known = chain(*(await admin.clusters()).values())
             if set(known) == set(BROKERS):
@@ -189,7 +195,7 @@ async def test_the_queue_that_is_sent_most_moves_under_clients_and_no_other(
         where = made.name_server
         stop = asyncio.Event()
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(where, "senders", config=QUICK) as producer,
         ):
             await admin_topics.create_on(admin, "orders", "broker-0", 3)
@@ -237,7 +243,7 @@ async def test_a_second_broker_gets_queues_under_clients_and_nothing_is_lost(
         stop = asyncio.Event()
         where = first.name_server
         async with (
-            Admin(where) as admin,
+            Admin(where, config=PATIENT) as admin,
             Producer(where, "senders", config=QUICK) as producer,
             reader(where, "live") as live,
         ):
@@ -300,7 +306,7 @@ async def test_a_broker_that_is_killed_leaves_a_queue_with_one_of_the_two(
     with running(made):
         for node in made.nodes:
             await until_known(node.name_server)
-        async with Admin(made.name_server) as admin:
+        async with Admin(made.name_server, config=PATIENT) as admin:
             await admin_topics.create_on(admin, "orders", "broker-0", 2)
             early = [b"%d" % number for number in range(FIRST)]
             async with Producer(made.name_server, "senders", config=QUICK) as producer:
@@ -318,7 +324,7 @@ async def test_a_broker_that_is_killed_leaves_a_queue_with_one_of_the_two(
         doomed.kill()
         doomed._python = [sys.executable]
         await asyncio.to_thread(doomed.start)
-        async with Admin(made.name_server) as admin:
+        async with Admin(made.name_server, config=PATIENT) as admin:
             places = await admin_topics.places(admin, "orders")
             assert sorted(chain(*places.values())) == sorted(before["broker-0"])
             assert ("broker-1" in places) == STEPS[step].moved

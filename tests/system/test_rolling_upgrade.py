@@ -22,6 +22,7 @@ from tests.clients.harness import Session, bodies
 from tests.clients.programs import JAVA_5
 from tests.formats.earlier import earlier_version
 from tests.formats.test_formats import files_in
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.rolling import Rounds
 from tests.system.ropeway import ROOT, Ropeway
@@ -102,7 +103,10 @@ async def under_load(place: Place) -> AsyncIterator[Soak]:
 
 async def is_earlier(place: Place, broker: str) -> bool:
     """Whether an earlier version leads a broker: it tells of no derived stores."""
-    async with asyncio.timeout(PATIENCE_S), Admin(place.name_server) as admin:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        Admin(place.name_server, config=PATIENT) as admin,
+    ):
         while True:
             for node in await admin_nodes.nodes(admin, broker):
                 if node.status and node.leads:

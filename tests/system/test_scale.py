@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.app import App
-from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.config import ListenerConfig
 from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.gateway.wire.commands.admin import CreateTopic
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.storage.api import MAX_PARTITIONS
-from tests.remoting import connect, looped
+from tests.remoting import config, connect, looped
 from tests.requests import sending
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ async def test_the_first_send_to_a_topic_of_1024_queues_opens_one_of_them(
 ):
     """All of them took 65 s, and a send was answered that the topic was not open."""
     tenant, namespace = pulsar_namespace.split("/")
-    config = Config(
-        data=tmp_path,
+    given = config(
+        tmp_path,
         node="n",
         listeners=(ListenerConfig(port=0, advertised_host="127.0.0.1"),),
         pulsar=PulsarConfig(
@@ -40,7 +40,7 @@ async def test_the_first_send_to_a_topic_of_1024_queues_opens_one_of_them(
             namespace=namespace,
         ),
     )
-    async with App(config) as app, connect(app.server.listeners[0]) as client:
+    async with App(given) as app, connect(app.server.listeners[0]) as client:
         topic = CreateTopic(
             topic="wide",
             default_topic="TBW102",

@@ -22,6 +22,7 @@ from tests.clients.harness import AgentError, Session
 from tests.clients.programs import CLIENTS
 from tests.remoting import Remoting, looped
 from tests.requests import pulling, sending, waiting
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import brokers, reach, running
 
@@ -127,7 +128,7 @@ async def test_a_new_topic_is_on_all_brokers_at_once(
             assert await queues(other, "orders") == {"broker-0": 4, "broker-1": 4}
             sent = await other.ask(sending("orders", queue_id=3), b"y")
             assert sent.read(SendReply).queue_offset == 0
-            async with Admin(first.name_server) as admin:
+            async with Admin(first.name_server, config=PATIENT) as admin:
                 await admin.create_topic("bills", 3)
             assert await queues(one, "bills") == {"broker-0": 3, "broker-1": 3}
             # An administrator of RocketMQ's names one broker and means it.

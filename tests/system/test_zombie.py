@@ -18,6 +18,7 @@ from ropeway.client import (
     RemotingError,
 )
 from tests.remoting import looped, until
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, read_all
 from tests.system.process import stopped
@@ -76,7 +77,7 @@ async def test_what_came_to_a_frozen_master_is_not_stored_when_it_goes_on(
     tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
 ):
     with running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster:
-        async with Admin(cluster.name_server) as admin:
+        async with Admin(cluster.name_server, config=PATIENT) as admin:
             await admin.create_topic("orders", QUEUES)
         stop = asyncio.Event()
         ledgers = [Ledger(cluster.name_server, one) for one in range(QUEUES)]

@@ -13,6 +13,7 @@ from ropeway.storage.pulsar.oauth2 import OAuth2Settings
 from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from tests.gateway.test_tls import Pair, issue
 from tests.system.issuer import CLIENT, Issuer
+from tests.system.ropeway import PATIENT
 from tests.system.secured_pulsar import ADMIN, EXTERNAL, PASSWORD, token
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def settings_file(directory: Path, server: Pulsar, pair: Pair, table: str) -> Pa
     server.admin("POST", f"namespaces/{space}/autoTopicCreation", by_hand)
     file = directory / "ropeway.toml"
     file.write_text(
-        f'[[listeners]]\nport = 0\n[pulsar]\nservice_url = "{server.tls_service_url}"\n'
+        f"{PATIENT}[[listeners]]\nport = 0\n"
+        f'[pulsar]\nservice_url = "{server.tls_service_url}"\n'
         f'admin_url = "{server.tls_admin_url}"\nca_certificate = "{pair.certificate}"\n'
         f'listener_name = "{EXTERNAL}"\ntenant = "public"\n'
         f'namespace = "{directory.name}"\n{table}'
