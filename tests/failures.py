@@ -6,6 +6,7 @@ foreign servers or clients has failed, they are stopped, and started for the nex
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import subprocess
@@ -87,9 +88,16 @@ def logs(began: float) -> list[tuple[str, str]]:
     return [
         (f"log of {path.parent.name}/{path.name}", text)
         for path in sorted(paths)
-        if path.exists() and path.stat().st_mtime >= began - TICK_S
-        if (text := path.read_text(errors="replace")[-LOG_CHARACTERS:].rstrip())
+        if (text := _end_of(path, began))
     ]
+
+
+def _end_of(path: Path, began: float) -> str:
+    """The end of a log; empty where nobody has written to it since, or it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_mtime >= began - TICK_S:
+            return path.read_text(errors="replace")[-LOG_CHARACTERS:].rstrip()
+    return ""
 
 
 def _running(item: pytest.Item) -> list[Pulsar]:

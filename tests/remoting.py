@@ -53,8 +53,17 @@ ROOMY = LogConfig(segment_bytes=8 << 20)
 """For tests of several large messages at a time: a read ends with its segment."""
 PATIENT_MS = 60_000
 """How long a send may wait, where a test does not look for that."""
-LIMIT_S = 280
+LIMIT_S = 400
 """Longer than any test takes there. What interrupts tests cannot interrupt uvloop."""
+
+
+def _limit_s(test: Callable[..., object]) -> float:
+    """Half of the time that a test's file has for each: servers start in the rest."""
+    marks = test.__globals__.get("pytestmark")
+    several = marks if isinstance(marks, list) else []
+    return max(
+        [LIMIT_S, *(one.args[0] / 2 for one in several if one.name == "timeout")]
+    )
 
 
 def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -70,7 +79,7 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
         async def watched() -> None:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(lambda _, context: stray.append(context))
-            async with asyncio.timeout(LIMIT_S):
+            async with asyncio.timeout(_limit_s(test)):
                 await test(*args, **kwargs)
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

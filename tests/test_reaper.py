@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 STARTED_S = 120
-GONE_S = 60
+GONE_S = 120
 PROGRAM = """
 import os, subprocess, sys, tempfile, time
 
@@ -92,7 +92,11 @@ class Run:
         self.tmp_path = Path(path)
 
     def has_ended(self) -> bool:
-        """Whether nothing runs any more that it started."""
+        """Whether nothing runs any more that it started.
+
+        A process that was killed has no environment any more, by which the reaper finds
+        it, a moment before it has ended.
+        """
         return not any(map(runs, self.servers))
 
     def left(self) -> list[Path]:
@@ -162,12 +166,12 @@ def test_a_run_whose_controller_is_killed_leaves_no_worker_and_no_server(start):
 def test_of_a_run_that_passes_nothing_is_left(start):
     run = start(LASTS_S="0")
     assert run.process.wait(GONE_S) == 0
-    assert run.has_ended()
+    wait_until(run.has_ended, GONE_S)
     assert not run.left()
 
 
 def test_of_a_failed_test_its_folder_is_left_to_look_at_without_servers_data(start):
     run = start(LASTS_S="0", FAILS="1")
     assert run.process.wait(GONE_S) == pytest.ExitCode.TESTS_FAILED
-    assert run.has_ended()
+    wait_until(run.has_ended, GONE_S)
     assert run.left() == [run.tmp_path / "its.log"]

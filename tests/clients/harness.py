@@ -19,8 +19,9 @@ Event = dict[str, Any]
 DEADLINE_SECONDS = 3 * 3600
 """An agent ends by itself after this time, longer than any run of the tests."""
 
-WAIT_SECONDS = 90
-"""Longer than a rebalance of the slowest client (20 s) on a loaded machine."""
+WAIT_SECONDS = 180
+"""Longer than the start of a JVM and a rebalance of the slowest client (20 s) take on a
+loaded machine."""
 
 STOP_SECONDS = 5
 
@@ -113,7 +114,8 @@ class Agent:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith("{"):
+            # The last line of one that was killed may be a part of one.
+            if line.startswith("{") and line.endswith("\n"):
                 event = json.loads(line)
                 if "error" in event:
                     what = f"{event['event']} of {event.get('type', 'an agent')}"

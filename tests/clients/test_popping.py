@@ -116,7 +116,7 @@ def test_what_is_popped_when_the_server_dies_comes_again(
         topic=topic,
         messages=numbered(300),
         pause_ms=10,
-        retry_for_ms=80_000,
+        retry_for_ms=150_000,
     )
     producer.wait_for(100, "sent")
     die(server)

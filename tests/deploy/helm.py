@@ -25,7 +25,7 @@ VERSION = "v3.22.0"
 GO_NEEDED = "1.26.8"
 KUBERNETES = "--kube-version=1.37.0"
 """What Helm takes a cluster for that it does not ask."""
-SECONDS = 120
+SECONDS = 300
 PULSAR = {
     "storage": "pulsar",
     "pulsar": {"serviceUrl": "pulsar://pulsar:6650", "adminUrl": "http://pulsar:8080"},

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.deploy.helm import ROOT, Objects, Secrets, command_of
 from tests.system.process import ServerProcess
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -134,7 +135,7 @@ class Pod:
             },
         )
         self._process.wait_until(lambda: "health at" in self.log())
-        assert self.passes("readinessProbe"), self.log()
+        until(lambda: self.passes("readinessProbe"))
 
     def log(self) -> str:
         """The end of what its process has written."""
@@ -210,7 +211,7 @@ class Pod:
             if one["name"] == asked["port"]
         )
         url = f"{asked['scheme'].lower()}://{self.address}:{port}{asked['path']}"
-        asking = f"import urllib.request; urllib.request.urlopen({url!r}, timeout=5)"
+        asking = f"import urllib.request; urllib.request.urlopen({url!r}, timeout=60)"
         with contextlib.suppress(AssertionError):
             self.run(str(BIN / "python"), "-c", asking)
             return True

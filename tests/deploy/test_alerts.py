@@ -15,7 +15,7 @@ import yaml
 from ropeway.gateway.http.metrics.catalog import COMMON, FAMILIES
 from tests import builds
 from tests.deploy.cases import nested
-from tests.deploy.helm import CHART, GO_NEEDED, ROOT, rendered
+from tests.deploy.helm import CHART, GO_NEEDED, ROOT, SECONDS, rendered
 from tests.starts import DownloadError
 
 pytestmark = pytest.mark.go
@@ -108,7 +108,7 @@ def firing(*cases: list[str]) -> list[list[str]]:
         capture_output=True,
         text=True,
         input="".join(f"{json.dumps(case)}\n" for case in cases),
-        timeout=60,
+        timeout=SECONDS,
     )
     assert not done.returncode, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

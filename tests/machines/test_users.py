@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.process import START_SECONDS
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +53,7 @@ def test_a_user_without_rights_sends_and_receives() -> None:
             check=False,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=START_SECONDS,
         )
     assert done.returncode == 0, done.stderr
     assert "received: 'hello from Ropeway'" in done.stdout

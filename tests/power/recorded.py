@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 KILLED = 9
 """What a workload ends with that stands for a process that was killed."""
 HELPERS = {

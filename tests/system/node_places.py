@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+WAIT_S = 90.0
 SECRET = 0xB3415C00
 """What ZooKeeper makes passwords of sessions with: SessionTrackerImpl and
 ZooKeeperServer.generatePasswd of 3.9.5."""
@@ -31,7 +32,7 @@ class Places:
     def __init__(self, routes: str) -> None:
         self._hosts, _, path = routes.removeprefix("zookeeper://").partition("/")
         self._client = KazooClient(self._hosts)
-        self._client.start()
+        self._client.start(WAIT_S)
         self._folder = f"/{path}/brokers/broker-0"
 
     def order(self) -> list[str]:
@@ -57,7 +58,7 @@ class Places:
         other = KazooClient(
             self._hosts, client_id=(session, password(session & ((1 << 64) - 1)))
         )
-        other.start()
+        other.start(WAIT_S)
         assert other.client_id[0] == session
         other.stop()
         other.close()

@@ -89,7 +89,7 @@ class OpenIDProvider:
         form = f"grant_type=client_credentials&client_id={client_id}"
         form += "&client_secret=any&scope=any"
         request = urllib.request.Request(f"{self.url}/token", data=form.encode())
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
             found: str = json.load(answer)["access_token"]
         return found
 

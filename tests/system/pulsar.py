@@ -16,7 +16,10 @@ HERE = Path(__file__).parent
 HOST = "127.0.0.1"
 START_SECONDS = 420
 """Pulsar starts in 20 to 40 seconds, and takes minutes on a loaded machine."""
-ANSWER_SECONDS = 30
+ANSWER_SECONDS = 120
+"""An administrator's request to a broker that has no processor for a while."""
+READY_SECONDS = 30
+"""One that asks whether it is up is asked again."""
 VERSION = os.environ.get("ROPEWAY_PULSAR_VERSION", "4.0.8")
 """What tests run on that name no version: 4.0.8, or 4.2.4 for the nightly run."""
 ARCHIVE = "org.apache.pulsar:pulsar-server-distribution:{version}:tar.gz:bin"
@@ -252,13 +255,21 @@ class Pulsar:
             self._process.kill()
             self._process = None
 
-    def admin(self, method: str, path: str, body: object = None) -> Any:
+    def admin(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+    ) -> Any:
         """What the REST interface answers to one request; None for no content.
 
         Args:
             method: of HTTP.
             path: what follows `/admin/v2/`.
             body: sent as JSON.
+            seconds: the longest to wait for an answer.
         """
         request = urllib.request.Request(
             f"{self.admin_url}/admin/v2/{path}",
@@ -268,7 +279,7 @@ class Pulsar:
         )
         if self._token is not None:
             request.add_header("Authorization", f"Bearer {self._token}")
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as reply:
+        with urllib.request.urlopen(request, timeout=seconds) as reply:
             text = reply.read()
         return json.loads(text) if text[:1] in {b"{", b"["} else text.decode() or None
 
@@ -283,8 +294,8 @@ class Pulsar:
         if not listens(self._web_port):
             return False
         try:
-            self.admin("GET", "brokers/health")
-            self.admin("GET", "namespaces/public/default")
+            for path in ("brokers/health", "namespaces/public/default"):
+                self.admin("GET", path, seconds=READY_SECONDS)
         except OSError:  # as urllib's errors are
             return False
         return True

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.system.pulsar import Pulsar
 
-SECONDS = 120
+SECONDS = 300
 TOOL = "org.apache.pulsar.admin.cli.PulsarAdminTool"
 AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 

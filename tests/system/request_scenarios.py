@@ -1,11 +1,12 @@
 """Requests and replies, as the differential tests do them on both brokers."""
 
 import re
+import time
 from collections.abc import Sequence
 from itertools import chain
 from operator import itemgetter
 
-from tests.clients.harness import Event, Session, bodies, numbered
+from tests.clients.harness import WAIT_SECONDS, Event, Session, bodies, numbered
 from tests.system.transcript import Transcript
 
 REPLIES = "DefaultCluster_REPLY_TOPIC"
@@ -55,10 +56,18 @@ def requests_of_who_is_gone(session: Session, topic: str) -> object:
 
 
 def replies(session: Session, topic: str, asked: Sequence[Event]) -> list[Event]:
-    """What the topic of replies keeps of those to some messages."""
+    """What the topic of replies keeps of those to some messages.
+
+    A real broker gives messages to consumers a moment after it has them.
+    """
     ids = {one["properties"]["CORRELATION_ID"] for one in asked}
-    kept = session.ask("pull", "received", topic=REPLIES, group=f"{topic}-kept")
-    return [one for one in kept if one["properties"].get("CORRELATION_ID") in ids]
+    give_up = time.monotonic() + WAIT_SECONDS
+    while True:
+        kept = session.ask("pull", "received", topic=REPLIES, group=f"{topic}-kept")
+        found = [one for one in kept if one["properties"].get("CORRELATION_ID") in ids]
+        if len(found) >= len(asked) or time.monotonic() > give_up:
+            return found
+        time.sleep(0.1)
 
 
 def comparable(events: Sequence[Event]) -> list[Event]:

@@ -34,8 +34,8 @@ TIMED, TRANSACTED, POPPED = "timed", "transacted", "popped"
 EACH = 3
 """Messages of a kind in a round."""
 DUE_MS = 6000
-RECALLED_MS = 60_000
-"""So much later, so that none is due before it is recalled."""
+RECALLED_MS = 600_000
+"""So much later, so that none is due before it is recalled, however long nodes take."""
 KEPT_MS = 25_000
 """How long messages are in a consumer's hands: over a node's end and start."""
 DROPPED_MS = 3000

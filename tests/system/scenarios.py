@@ -55,6 +55,7 @@ def pulls(session: Session, topic: str) -> object:
     """Pulls inside the queue, at its end and beyond it, with and without a filter."""
     session.produce(topic, on_queue(0, 6, "a", tags="A"), mode="ordered")
     session.produce(topic, on_queue(0, 6, "b", tags="B"), mode="ordered")
+    wait_for_offsets(session, topic, 12)
     seen = Transcript()
     answers = []
     for tags in ("*", "B", "C", "A || B"):
@@ -169,15 +170,18 @@ def default_retry_level(session: Session, topic: str) -> object:
     return [waited_seconds >= 10, Transcript().of([first, again])]
 
 
-def wait_for_offsets(session: Session, topic: str) -> list[Event]:
-    """The offsets of a topic, as soon as it has a message."""
-    give_up = time.monotonic() + 60
+def wait_for_offsets(session: Session, topic: str, count: int = 1) -> list[Event]:
+    """The offsets of a topic, as soon as so many messages can be pulled from it.
+
+    A real broker gives messages to consumers a moment after it has them.
+    """
+    give_up = time.monotonic() + 120
     while time.monotonic() < give_up:
         try:
             offsets = session.ask("offsets", "offsets", topic=topic)
         except AgentError:
             offsets = []
-        if any(one["max"] for one in offsets):
+        if sum(one["max"] for one in offsets) >= count:
             return offsets
         time.sleep(0.1)
     raise TimeoutError(topic)
@@ -257,6 +261,7 @@ def offsets(session: Session, topic: str) -> object:
     """First, end and by time, of queues with and without messages."""
     before_ms = int(time.time() * 1000) - 1000
     session.produce(topic, on_queue(0, 3, "a"), mode="ordered")
+    wait_for_offsets(session, topic, 3)
     stored = session.ask("pull", "received", topic=topic, group=topic)
     times = [one["stored_ms"] for one in stored]
     seen = Transcript()

@@ -18,6 +18,7 @@ from tests.system.cluster import Cluster
 from tests.system.pulsar import Pulsar
 from tests.system.ropeway import Ropeway
 from tests.system.zookeeper import ZooKeeper
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,9 +155,14 @@ class Place:
         assert [one["offset"] for one in found] == [*range(len(found))]
         return [one["body"] for one in found]
 
-    def timed(self) -> list[str]:
-        """The topics of messages that wait for their time."""
-        return [one["topic"] for one in self.json("timer", "list")]
+    def until_timed(self, *topics: str) -> None:
+        """Return when messages of these topics wait for their time, and no others."""
+
+        def timed() -> bool:
+            # A node that has just started takes them in behind its start.
+            return [one["topic"] for one in self.json("timer", "list")] == [*topics]
+
+        until(timed)
 
     def check(self, orders: list[str]) -> None:
         """All is as declared, and as it was left."""
@@ -206,7 +212,7 @@ def test_what_was_backed_up_is_there_after_both_were_lost_and_after_one(
 
         place.restore()
         place.check(EARLY)
-        assert place.timed() == ["orders"]
+        place.until_timed("orders")
         assert place.send("orders", "new", who=ALICE) == [30]
 
         place.lose_zookeeper()
@@ -223,5 +229,5 @@ def test_what_was_backed_up_is_there_after_both_were_lost_and_after_one(
         place.cluster.start()
         place.declare()
         place.check([*EARLY, "new"])
-        assert place.timed() == ["orders"]
+        place.until_timed("orders")
         assert place.send("orders", "newer", who=ALICE) == [31]

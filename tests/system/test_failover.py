@@ -153,7 +153,7 @@ def test_the_next_master_ends_what_was_open(
     try:
         cluster.start()
         session = Session(agents.of(JAVA), cluster.name_server)
-        session.produce(topic, [{"body": "first"}])
+        session.produce(topic, [{"body": "first"}], retry_for_ms=PATIENCE_S * 1000)
         consumer = session.start(
             "consume", topic=topic, group=topic, poll_routes_ms=1000
         )

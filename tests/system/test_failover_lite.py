@@ -94,7 +94,7 @@ def test_what_is_in_lite_topics_is_consumed_in_order_when_the_master_is_killed(
             ours.ask(
                 "subscribe_lite", "subscribed", target=consumer.id, lite_topic=name
             )
-        ours.produce(topic, messages(0, BEFORE))
+        ours.produce(topic, messages(0, BEFORE), retry_for_ms=RECOVERY_S * 1000)
         consumer.wait_for(BEFORE * ROOMS)
         until(lambda: lag(cluster, group) == 0)
         producer = ours.call(

@@ -21,7 +21,7 @@ from tests.test_laws import PACKAGES, files, sources
 pytestmark = pytest.mark.go
 
 FILE = ROOT / "Dockerfile"
-CHECK_SECONDS = 60
+CHECK_SECONDS = 300
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from tests.system.administration import MqAdmin
 from tests.system.cluster import Cluster
 from tests.system.pulsar import Pulsar
 from tests.system.zookeeper import ZooKeeper
+from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
 
@@ -26,13 +27,17 @@ def test_a_cluster_is_administered_through_any_node(
             def ask(line: str, node: str = first) -> str:
                 return "\n".join(printed.comparable(line, admin(line, node)))
 
+            def until_told(wanted: str, line: str, node: str) -> None:
+                """Return when a node has seen what was changed through another."""
+                until(lambda: wanted in ask(line, node))
+
             assert "success" in ask("updateTopic -t T1 -c DefaultCluster -r 2 -w 2")
             assert ask("clusterList", second).count("ADDRESS VERSION") == 2
             for number in range(3):
                 sent = ask(f"sendMessage -t T1 -p {number} -k k -b broker-0 -i 0")
                 assert "SEND_OK" in sent
             for node in (first, second):
-                assert "broker-0 0 0 3 " in ask("topicStatus -t T1", node)
+                until_told("broker-0 0 0 3 ", "topicStatus -t T1", node)
                 assert "max: 3, min: 0" in ask("queryCq -t T1 -q 0 -i 0", node)
                 assert ask("queryMsgByKey -t T1 -k k", node).count("ID 0 ") == 3
                 assert ask("printMsg -t T1", node).count("BODY: ") == 3
@@ -41,10 +46,10 @@ def test_a_cluster_is_administered_through_any_node(
             facts = admin(f"brokerStatus -b {first}", second)
             assert re.search(r"msgPutTotalTodayNow *: [3-9]", facts)
             assert "OK" in ask("wipeWritePerm -b broker-0", second)
-            assert '"perm":4' in ask("topicRoute -t T1", first)
+            until_told('"perm":4', "topicRoute -t T1", first)
             assert "OK" in ask("addWritePerm -b broker-0", first)
-            assert '"perm":6' in ask("topicRoute -t T1", second)
+            until_told('"perm":6', "topicRoute -t T1", second)
             assert "success" in ask("deleteTopic -c DefaultCluster -t T1", second)
-            assert "T1" not in ask("topicList", first).split()
+            until(lambda: "T1" not in ask("topicList", first).split())
     finally:
         cluster.kill()

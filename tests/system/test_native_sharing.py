@@ -173,7 +173,8 @@ def test_java_clients_and_native_ones_share_a_topic_over_a_failover(
             producer = theirs.create_producer(full_name(namespace))
             for number in range(5):
                 producer.send(b"native %d" % number, properties={"TAGS": "T"})
-            session.produce(TOPIC, numbered(5, "java", tags="T", keys="k1 k2"))
+            for one in numbered(5, "java", tags="T", keys="k1 k2"):
+                produce_at_last(session, one)
             consumer.wait(lambda events: has_all(events, 10))
             cluster.nodes[0].kill()
             for number in range(5, 10):

@@ -28,15 +28,17 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
 ROOT = Path(__file__).parents[2]
 MORE = Topic(name="more", read_queue_nums=1, write_queue_nums=1)
-SESSION_S = QUICK.session_s
+SESSION_S = 8.0
+"""No place is lost where the machine stands still, but where it is to be."""
 MOST_TICKS_S = 1.0
 """The servers end sessions at their ticks, a little after the time."""
-LOADED_S = 20.0
+LOADED_S = 40.0
 """What a loaded machine may be late."""
 LONG_S = 30.0
 """The longest session that the servers give."""
 
-STEADY = msgspec.structs.replace(QUICK, wait_s=60.0)
+USUAL = msgspec.structs.replace(QUICK, session_s=SESSION_S)
+STEADY = msgspec.structs.replace(USUAL, wait_s=60.0)
 """For those who wait for a server to come back, on a loaded machine, too."""
 
 
@@ -84,7 +86,7 @@ def ensemble(tmp_path: Path) -> Iterator[Ensemble]:
 
 def test_when_a_node_is_killed_the_next_takes_over_after_its_session(chroot: str):
     async def main():
-        async with opened(chroot) as (routes,):
+        async with opened(chroot, 1, USUAL) as (routes,):
             with holder(chroot, "a") as first:
                 await routes.put_broker(node("z", "b"))
                 await until(lambda: nodes(routes) == ["a", "z"])
@@ -93,15 +95,16 @@ def test_when_a_node_is_killed_the_next_takes_over_after_its_session(chroot: str
                 await until(lambda: nodes(routes) == ["z"])
                 took_s = time.monotonic() - killed_s
                 assert took_s < SESSION_S + MOST_TICKS_S + LOADED_S
-                # What it was told last is not older than a ping of its session.
-                assert took_s > SESSION_S / 3
+                # What it was told last is not older than a ping of its session, and
+                # than what the machine may have stood still just then.
+                assert took_s > SESSION_S / 8
 
     asyncio.run(main())
 
 
 def test_a_node_that_is_stopped_in_order_leaves_at_once(chroot: str):
     async def main():
-        async with opened(chroot) as (routes,):
+        async with opened(chroot, 1, USUAL) as (routes,):
             with holder(chroot, "a", LONG_S) as first:
                 await until(lambda: nodes(routes) == ["a"])
                 first.stdin.close()
@@ -114,10 +117,12 @@ def test_a_node_that_is_stopped_in_order_leaves_at_once(chroot: str):
 
 def test_a_node_that_stood_still_knows_that_it_has_lost_its_place(chroot: str):
     async def main():
-        async with opened(chroot) as (routes,):
+        async with opened(chroot, 1, USUAL) as (routes,):
             with holder(chroot, "a") as first, holder(chroot, "z"):
                 await until(lambda: nodes(routes) == ["a", "z"])
-                assert await asyncio.to_thread(ask, first) == ["held", "a", "z"]
+                # Its own copy shows the other one a moment later.
+                while await asyncio.to_thread(ask, first) != ["held", "a", "z"]:
+                    pass
                 with stopped(first.pid):
                     first.stdin.write("\n")
                     first.stdin.flush()
@@ -136,7 +141,7 @@ def test_a_node_that_stood_still_knows_that_it_has_lost_its_place(chroot: str):
 
 def test_a_quick_restart_is_announced_when_its_old_session_has_ended(chroot: str):
     async def main():
-        async with opened(chroot) as (routes,):
+        async with opened(chroot, 1, USUAL) as (routes,):
             await routes.put_broker(node("z", "b"))
             with holder(chroot, "a") as first:
                 await until(lambda: nodes(routes) == ["z", "a"])
@@ -213,12 +218,19 @@ def test_when_leaders_are_killed_no_change_is_lost_and_none_made_twice(
 @pytest.mark.slow
 def test_all_servers_may_be_away_for_longer_than_a_session(ensemble: Ensemble):
     async def main():
-        async with opened(f"zookeeper://{ensemble.address}/r", 2) as (first, second):
+        async with opened(f"zookeeper://{ensemble.address}/r", 2, USUAL) as (
+            first,
+            second,
+        ):
             await put_topic(first, ORDERS)
             await first.put_broker(node("a", "b"))
             await second.put_broker(node("z", "b"))
             await until(lambda: nodes(first) == nodes(second) == ["a", "z"])
             with capture_logs() as logs:
+
+                def told(event: str) -> int:
+                    return sum(one["event"] == event for one in logs)
+
                 await asyncio.to_thread(ensemble.kill)
                 late = asyncio.create_task(first.change_topic("late", lambda _: None))
                 await until(lambda: first.held_until_s < time.monotonic())
@@ -228,17 +240,20 @@ def test_all_servers_may_be_away_for_longer_than_a_session(ensemble: Ensemble):
                 assert await first.find_topic("none") is None
                 with pytest.raises(RouteStoreUnavailableError, match="answered within"):
                     await late
+                assert len(logs) == told("routes may be out of date") == 2
                 await asyncio.to_thread(ensemble.start)
                 await until(lambda: first.held_until_s > time.monotonic())
                 await put_topic(second, MORE)
                 await until(lambda: set(first.topics) == {"orders", "more"})
                 await until(lambda: nodes(first) == nodes(second))
                 assert sorted(nodes(first)) == ["a", "z"]
-                await until(lambda: len(logs) == 4)
+                # Each says it once, unless servers that came back are lost again.
+                await until(
+                    lambda: (
+                        told("routes are up to date again")
+                        == told("routes may be out of date")
+                    )
+                )
             assert math.isfinite(first.held_until_s)
-            assert [one["event"] for one in logs] == [
-                *["routes may be out of date"] * 2,
-                *["routes are up to date again"] * 2,
-            ]
 
     asyncio.run(main())

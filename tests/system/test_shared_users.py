@@ -36,7 +36,9 @@ async def test_what_one_node_changes_all_nodes_go_by(tmp_path: Path, chroot: str
         for name in (ALICE, NOBODY):
             await users.create_user(User(name, PASSWORD))
         await users.add_rules(Rules(SUBJECT, (allow("Topic:orders", "Pub"),)))
-        await until(lambda: SUBJECT in seen.rules())
+        await until(
+            lambda: SUBJECT in seen.rules() and {ALICE, NOBODY} <= seen.users().keys()
+        )
         assert (await sent_by(ALICE), await sent_by(NOBODY)) == (0, DENIED)
 
         await users.update_user(ALICE, password="another-one")

@@ -14,7 +14,7 @@ import org.apache.rocketmq.remoting.netty.NettyRequestProcessor;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 final class Asking {
-    private static final int WAIT_MS = 60_000;
+    private static final int WAIT_MS = 180_000;
 
     /** Of RequestCode, which is in another package in 5.x. */
     private static final int CHECK_TRANSACTION_STATE = 39;

@@ -13,6 +13,7 @@ import psutil
 
 from scripts.mutants import children
 from tests.remoting import TIMEOUT_S
+from tests.waiting import until
 
 
 def nothing() -> None:
@@ -39,18 +40,21 @@ def test_a_child_that_waits_for_ever_is_ended_with_what_it_started(tmp_path: Pat
 
     def hang() -> None:
         process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        file.write_text(str(process.pid))
+        # Whole, or not there.
+        file.with_suffix(".new").write_text(str(process.pid))
+        file.with_suffix(".new").rename(file)
         time.sleep(1000)
 
-    began = time.monotonic()
-    outcome = children.run(hang, nothing, 1000, 0.2)
-    assert outcome == children.Outcome("timeout")
-    assert time.monotonic() - began < TIMEOUT_S
+    idle = 0.2
+    while not file.exists():
+        # One that is given no processor seems to wait before it has begun.
+        began = time.monotonic()
+        outcome = children.run(hang, nothing, 1000, idle)
+        assert outcome == children.Outcome("timeout")
+        assert time.monotonic() - began < TIMEOUT_S
+        idle *= 2
     started = int(file.read_text())
-    psutil.wait_procs(
-        [psutil.Process(started)] if psutil.pid_exists(started) else [], TIMEOUT_S
-    )
-    assert not psutil.pid_exists(started)
+    until(lambda: not psutil.pid_exists(started))
 
 
 def test_a_child_that_computes_for_ever_is_ended_when_its_time_is_up():
