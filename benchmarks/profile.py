@@ -22,7 +22,7 @@ from benchmarks.java_load import JavaLoad
 
 SAMPLES_A_SECOND = 500
 PREPARE_S = 0.5
-END_S = 60
+END_S = 300
 """For py-spy to look up names and write its file."""
 
 
@@ -54,9 +54,13 @@ def record(case: cases.Case, seconds: float, out: Path, *, native: bool) -> None
                 *("--format", "speedscope" if out.suffix == ".json" else "flamegraph"),
                 *(["--native"] if native else []),
             ],
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         try:
+            # It says that it begins, which takes it a while.
+            assert sampling.stdout is not None
+            sampling.stdout.readline()
             # What is to be pulled is there by now, and is not to be in the picture.
             again = one._replace(case=case._replace(fill=0, bury=0))
             rounds.measure(again._replace(seconds=seconds))

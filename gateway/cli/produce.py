@@ -16,6 +16,7 @@ from ropeway.gateway.cli.output import print_json
 from ropeway.gateway.cli.pairs import pairs
 from ropeway.gateway.cli.rows.messages import SentMessage
 from ropeway.gateway.cli.sources import Source, of_one_queue
+from ropeway.gateway.cli.target import ANSWER_S
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
@@ -155,8 +156,8 @@ async def _sent(
     producer: Producer, messages: list[Message], queue: MessageQueue | None
 ) -> list[SendResult]:
     if len(messages) == 1:
-        return [await producer.send(messages[0], queue)]
-    return await producer.send_batch(messages, queue)
+        return [await producer.send(messages[0], queue, timeout_s=ANSWER_S)]
+    return await producer.send_batch(messages, queue, timeout_s=ANSWER_S)
 
 
 async def _queue(

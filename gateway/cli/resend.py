@@ -17,6 +17,7 @@ from ropeway.gateway.cli.output import print_facts
 from ropeway.gateway.cli.produce import sent_row
 from ropeway.gateway.cli.rows import Planned
 from ropeway.gateway.cli.rows.messages import HandledMessage, SentMessage
+from ropeway.gateway.cli.target import ANSWER_S
 
 if TYPE_CHECKING:
     from ropeway.client import ReceivedMessage
@@ -80,7 +81,8 @@ def resend(
                 return await _hand(admin, group, client, found)
             await admin_messages.note_resend(admin, found, target)
         async with cluster.producer(_GROUP) as producer:
-            sent = await producer.send(admin_messages.copy_of(found, to_topic))
+            again = admin_messages.copy_of(found, to_topic)
+            sent = await producer.send(again, timeout_s=ANSWER_S)
         return sent_row(sent)
 
     print_facts(run(cluster, work()), as_json=as_json)

@@ -41,6 +41,9 @@ _MOST_PORT = 65535
 _DEFAULTS = {"name_server": f"127.0.0.1:{_DEFAULT_PORT}", "output": "table"}
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 _STDIN = "-"
+ANSWER_S = 10.0
+"""How long commands wait for an answer, where clients have 3 s and mqadmin 5: topics on
+Pulsar are changed in seconds on a machine that does other things, too."""
 NO_SECRET = "unused"  # noqa: S105 - it is none
 """A token stands for the access key, and the secret key is not looked at."""
 
@@ -88,6 +91,7 @@ class Target(Struct, frozen=True, kw_only=True):
             ValueError: A file for TLS cannot be used.
         """
         return kind(
+            request_timeout_s=ANSWER_S,
             tls=self.tls.context() if self.tls else None,
             tls_server_name=self.tls_server_name,
             credentials=self.credentials,

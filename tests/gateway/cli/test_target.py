@@ -1,5 +1,9 @@
 """Which cluster a command talks to, and as whom."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
 from ropeway.client import Credentials
@@ -14,6 +18,12 @@ from ropeway.gateway.cli.target import (
     secret_in,
     target,
 )
+from ropeway.testing import running_gateway
+from tests.system.process import stopped
+from tests.waiting import WAIT_S
+
+STALL_S = 4.0
+"""Longer than clients wait for an answer by default."""
 
 
 @pytest.fixture
@@ -176,3 +186,25 @@ def test_spark_gets_the_same(tmp_path):
         "tls": "true",
         "tlsCa": "/ca",
     }
+
+
+@pytest.mark.slow
+def test_commands_wait_for_a_gateway_that_stands_still_for_some_seconds(monkeypatch):
+    with running_gateway(topics=["orders"]) as gateway:
+        monkeypatch.setenv("ROPEWAY_NAME_SERVER", gateway.name_server)
+        assert gateway.pid is not None
+        with stopped(gateway.pid):
+            commands = [
+                subprocess.Popen(
+                    [sys.executable, "-m", "ropeway.gateway.cli.main", *words],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+                for words in (["topic", "list"], ["produce", "orders", "hello"])
+            ]
+            # Not a wait for something: this is the fault.
+            time.sleep(STALL_S)
+        for one in commands:
+            said, _ = one.communicate(timeout=WAIT_S)
+            assert one.returncode == 0, said
