@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 120.0
 """A machine that is very busy may take half of it; an idle one takes a second."""
 
-STOP_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 60.0
+"""Then it is killed: long enough for a disk that stands still."""
 
 _SETTINGS = """\
 [limits]

@@ -37,6 +37,7 @@ func push(c *command) error {
 	if err != nil {
 		return err
 	}
+	opened.SetRequestTimeout(requestTimeout)
 	if err := opened.Start(); err != nil {
 		return err
 	}
@@ -53,6 +54,7 @@ func poll(c *command) error {
 	if err != nil {
 		return err
 	}
+	opened.SetRequestTimeout(requestTimeout)
 	if err := opened.Start(); err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ import (
 
 const longestCommandBytes = 64 << 20
 
+// By default 3 s, as long as a loaded machine may stand still.
+const requestTimeout = 30 * time.Second
+
 type fields map[string]interface{}
 
 type wanted struct {

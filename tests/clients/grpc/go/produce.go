@@ -39,6 +39,7 @@ func produce(c *command) error {
 	if err != nil {
 		return err
 	}
+	opened.SetRequestTimeout(requestTimeout)
 	if err := opened.Start(); err != nil {
 		return err
 	}
@@ -66,6 +67,7 @@ func transact(c *command) error {
 	if err != nil {
 		return err
 	}
+	opened.SetRequestTimeout(requestTimeout)
 	if err := opened.Start(); err != nil {
 		return err
 	}

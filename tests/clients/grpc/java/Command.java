@@ -8,6 +8,7 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,6 +20,9 @@ final class Command {
     private static final PrintStream EVENTS = new PrintStream(
         new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
     private static final Gson GSON = new Gson();
+
+    /** By default 3 s, as long as a loaded machine may stand still. */
+    private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(30);
 
     final int id;
     private final JsonObject arguments;
@@ -69,7 +73,10 @@ final class Command {
 
     /** With TLS, which is what the client does when it is told nothing. */
     ClientConfiguration configuration() {
-        return ClientConfiguration.newBuilder().setEndpoints(text("namesrv")).build();
+        return ClientConfiguration.newBuilder()
+            .setEndpoints(text("namesrv"))
+            .setRequestTimeout(REQUEST_TIMEOUT)
+            .build();
     }
 
     void emit(String event, Map<String, ?> fields) {

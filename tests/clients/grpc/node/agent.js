@@ -57,7 +57,13 @@ function build(topic, wanted) {
 
 // Of several endpoints the client makes one address, which is none.
 function options(command) {
-  return { endpoints: command.namesrv.split(';')[0], namespace: '', logger: silent };
+  return {
+    endpoints: command.namesrv.split(';')[0],
+    namespace: '',
+    logger: silent,
+    // By default 3 s, as long as a loaded machine may stand still.
+    requestTimeout: 30_000,
+  };
 }
 
 async function openProducer(command, more) {

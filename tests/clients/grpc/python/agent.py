@@ -25,6 +25,8 @@ from rocketmq.v5.producer import Producer, TransactionChecker
 
 BATCH = 16
 WAIT_S = 5
+REQUEST_TIMEOUT_S = 30
+"""By default 3 s, as long as a loaded machine may stand still."""
 RESOLUTIONS = {
     "commit": TransactionResolution.COMMIT,
     "rollback": TransactionResolution.ROLLBACK,
@@ -80,7 +82,9 @@ def build(topic: str, wanted: Fields) -> Message:
 
 
 def configuration(command: Fields) -> ClientConfiguration:
-    return ClientConfiguration(command["namesrv"], Credentials())
+    return ClientConfiguration(
+        command["namesrv"], Credentials(), request_timeout=REQUEST_TIMEOUT_S
+    )
 
 
 def sent(command: Fields, wanted: Fields, receipt: Any) -> None:
