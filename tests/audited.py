@@ -19,8 +19,9 @@ def audited(data: Path, name: str = "audit.jsonl") -> AuditConfig:
 
 
 def lines(data: Path, name: str = "audit.jsonl") -> list[dict[str, Any]]:
-    """Every line of it."""
-    return [msgspec.json.decode(one) for one in (data / name).read_bytes().splitlines()]
+    """Every line of it, as far as it is whole: the node may be writing."""
+    *whole, _ = (data / name).read_bytes().split(b"\n")
+    return [msgspec.json.decode(one) for one in whole]
 
 
 def changes(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import structs
 
 from ropeway.client import Admin, Credentials
+from tests.audited import lines
 from tests.clients.harness import Session, bodies
 from tests.clients.programs import GO, JAVA_4, JAVA_5, each
 from tests.ropeway.client import scenario
@@ -110,9 +110,7 @@ def signing(agents: Agents, guarded: Ropeway) -> Callable[[Client], Session]:
 def refused(folder: Path) -> Callable[[], list[Event]]:
     """What the audit log has."""
     return lambda: [
-        line
-        for line in map(json.loads, (folder / "audit").read_text().splitlines())
-        if line["event"] == "refused"
+        line for line in lines(folder, "audit") if line["event"] == "refused"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from ropeway.gateway.wire.codes import RequestCode as Code
 from ropeway.gateway.wire.codes import ResponseCode
+from tests.audited import lines
 from tests.clients.harness import Session
 from tests.clients.programs import JAVA_5, each
 from tests.clients.test_access import (
@@ -222,8 +222,7 @@ def test_who_may_not_send_is_asked_about_no_transaction_as_a_producer_of_its_gro
 
 def told(folder: Path, who: str, since_ms: float) -> list[Event]:
     """A change of somebody's rules since a time, and what was refused them by it."""
-    lines = map(json.loads, (folder / "audit").read_text().splitlines())
-    later = [one for one in lines if one["time_ms"] >= int(since_ms)]
+    later = [one for one in lines(folder, "audit") if one["time_ms"] >= int(since_ms)]
     changed = next(one for one in later if one["event"] == "changed")
     refusals = [
         one
