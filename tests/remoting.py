@@ -57,7 +57,7 @@ LIMIT_S = 400
 """Longer than any test takes there. What interrupts tests cannot interrupt uvloop."""
 
 
-def _limit_s(test: Callable[..., object]) -> float:
+def limit_s(test: Callable[..., object]) -> float:
     """Half of the time that a test's file has for each: servers start in the rest."""
     marks = test.__globals__.get("pytestmark")
     several = marks if isinstance(marks, list) else []
@@ -79,7 +79,7 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
         async def watched() -> None:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(lambda _, context: stray.append(context))
-            async with asyncio.timeout(_limit_s(test)):
+            async with asyncio.timeout(limit_s(test)):
                 await test(*args, **kwargs)
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.remoting import connect, looped
+from tests.remoting import LIMIT_S, connect, limit_s, looped
 from tests.requests import sending
 
 
@@ -21,3 +21,12 @@ async def test_a_request_behind_the_end_of_a_connection_fails_at_once():
         await client.closed()
         with pytest.raises(ConnectionResetError, match="the node closed"):
             await client.ask(sending("orders"), b"hello")
+
+
+def test_the_loop_of_a_test_has_half_of_what_its_file_has_for_it():
+    names = {"pytestmark": [pytest.mark.slow, pytest.mark.timeout(1200)]}
+    exec("async def test(): pass", names)
+    assert limit_s(names["test"]) == 600
+    assert limit_s(test_the_loop_of_a_test_has_half_of_what_its_file_has_for_it) == (
+        LIMIT_S
+    )

@@ -6,7 +6,8 @@ from tests.clients.harness import Session
 from tests.system.scenarios import on_queue
 from tests.system.transcript import Transcript
 
-WAIT_MS = 4000
+WAIT_MS = 9000
+"""So that it is sent before its time on a machine that stands still, too."""
 ROUNDED_MS = 1000
 """A RocketMQ broker takes times down to whole seconds, so its timer is early, too."""
 
