@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.shared_partitions import SharedLog
     from ropeway.gateway.pulsar_config import PulsarConfig
     from ropeway.routing.api import OpenRoutes, RouteStore
-    from ropeway.storage.api import Log, OpenLog
+    from ropeway.storage.api import Log
     from ropeway.storage.compaction.log import Need
     from ropeway.storage.compaction_api import Compaction, Describer
     from ropeway.storage.native import Converter
     from ropeway.storage.offsets import Offsets
+    from ropeway.storage.plugin_api import OpenLog
     from ropeway.storage.state import Deposed, State
     from ropeway.storage.tiered.log import TieredLog
 

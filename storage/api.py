@@ -6,9 +6,9 @@ neither reads nor changes it, so a pull is answered with slices of what was stor
 
 Laws, held by tests/contracts/log.py for every backend:
 
-* Offsets are counted in records, start at 0 and have no gaps, but for those that
-  compaction leaves (`storage.compaction_api`). They never restart, also not when
-  retention deletes everything, unless the topic is deleted.
+* Offsets are counted in records, start at 0 or where `create` was told, and have no
+  gaps, but for those that compaction leaves (`storage.compaction_api`). They never
+  restart, also not when retention deletes everything, unless the topic is deleted.
 * Appends to one partition keep the order of the calls. All records of one append
   become visible together, or none.
 * `end` moves only over records that are as durable as the log is set up to make
@@ -20,7 +20,7 @@ Laws, held by tests/contracts/log.py for every backend:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -97,6 +97,10 @@ class LogInUseError(LogError):
 
 class LogLimitError(LogError):
     """A partition number, an offset or a record is beyond what the log can hold."""
+
+
+class BeginsElsewhereError(LogError):
+    """A partition is there, and begins at another offset than `create` was told."""
 
 
 class NoSuchPartitionError(LogError):
@@ -285,6 +289,7 @@ class Log(Protocol):
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
         generation: int = 0,
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         """Make partitions of a topic; those that exist are left as they are.
 
@@ -296,9 +301,15 @@ class Log(Protocol):
             generation: Which one of those topics that were made under this name, one
                 after the other, where nodes share the log; it is told again likewise.
                 What `partition` gave of another one is gone.
+            begins: By number, at which offset partitions begin, where that is to be
+                made sure; others begin at 0. One that begins elsewhere is as if
+                retention had deleted what was before. Durable once this returns; a
+                kill before leaves the partitions so, or not there.
 
         Raises:
-            LogLimitError: A number is not within 0 to 1023.
+            LogLimitError: A number is not within 0 to 1023, or an offset is beyond what
+                the log can hold.
+            BeginsElsewhereError: One is there and begins elsewhere; nothing is made.
             LogUnfitError: That entry format cannot be had here.
             LogUnavailableError: The storage refused.
         """
@@ -380,21 +391,3 @@ class Log(Protocol):
 
     async def close(self) -> None:
         """Flush, release every resource, refuse further calls. Twice is fine."""
-
-
-class NodeLog(Log, Protocol):
-    """A log that one node has, as plugins open it."""
-
-    def need(self, topic: str, number: int, offset: int | None) -> None:
-        """Keep a partition's records from an offset on, whatever retention says.
-
-        None ends that. It is not kept over a restart.
-        """
-
-
-OpenLog = Callable[[str], Awaitable[NodeLog]]
-"""What an entry point of `ropeway.logs` is: it opens the log at a URL, whose scheme is
-the entry point's name, and makes it where there is none.
-
-Retention is the log's own, and leaves what is younger than three days in topics whose
-names begin with `rmq_sys_`. It raises `LogError` where the log cannot be opened."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ropeway.storage.api import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ropeway.storage.api import Done, EntryFormat, Numbering, Partition, RecordParts
 
@@ -34,9 +34,10 @@ class WrappedLog(Generic[L]):
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
         generation: int = 0,
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         """Make partitions of a topic."""
-        await self.inner.create(topic, partitions, entry_format, generation)
+        await self.inner.create(topic, partitions, entry_format, generation, begins)
 
     async def ready(self, topic: str, numbers: Collection[int] | None = None) -> None:
         """Return when partitions of a topic are open."""

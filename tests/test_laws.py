@@ -26,6 +26,7 @@ WITHOUT_TEST_FILE = {
     "acl/audit_api.py": "a contract; test_audit.py holds what keeps it",
     "storage/replication.py": "a contract, likewise",
     "storage/compaction_api.py": "a contract, likewise",
+    "storage/plugin_api.py": "a contract, likewise",
     "storage/trim_api.py": "a contract, likewise",
     "storage/native.py": "a contract, likewise",
     "storage/offsets.py": "a contract, likewise",

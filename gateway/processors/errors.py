@@ -26,6 +26,7 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.errors import HeaderError, MessageError, ReceiptError
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import (
+    BeginsElsewhereError,
     LogBusyError,
     LogDamagedError,
     LogLimitError,
@@ -69,6 +70,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     LogDamagedError: ResponseCode.SYSTEM_ERROR,
     LogLimitError: ResponseCode.MESSAGE_ILLEGAL,
     LogUnfitError: ResponseCode.INVALID_PARAMETER,
+    BeginsElsewhereError: ResponseCode.INVALID_PARAMETER,
     NoSuchPartitionError: ResponseCode.TOPIC_NOT_EXIST,
 }
 

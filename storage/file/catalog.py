@@ -22,20 +22,24 @@ from zlib import crc32
 import msgspec
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropeway.common.system import sync_data
 from ropeway.common.versions import newer
 from ropeway.storage.api import LogDamagedError, LogError, LogUnavailableError
+from ropeway.storage.beginnings import refuse_other
 from ropeway.storage.file.segment import keep_torn, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 _log = structlog.get_logger()
 
 NAME = "partitions"
-VERSION = 1
+VERSION = 2
+_WITHOUT_BEGINNINGS = 1
+"""The version of a file in which all partitions begin at 0: older programs read it."""
 
 
 class Header(Struct, tag="log", frozen=True):
@@ -54,6 +58,8 @@ class Created(Struct, tag="create", frozen=True, omit_defaults=True):
     topic: str
     numbers: list[int]
     ordinals: list[int]
+    begins: list[int] = []
+    """The offset at which each begins; without it all begin at 0. From version 2 on."""
     durable: int = 0
     """So many bytes of the file were synced before this line was written."""
 
@@ -98,6 +104,7 @@ class Catalog:
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
+        self._header = header
         self._descriptor = -1
         self._size = 0
         self._changed = 0
@@ -110,6 +117,8 @@ class Catalog:
         """Topic to partition number to ordinal."""
         self.names: dict[int, tuple[str, int]] = {}
         """Ordinal to topic and partition number."""
+        self.begins: dict[int, int] = {}
+        """Offsets at which partitions begin, by ordinal, where it is not 0."""
         self.ends: dict[int, int] = {}
         """Of partitions whose records retention has dropped, all of them."""
         self.trimmed: dict[int, int] = {}
@@ -119,18 +128,35 @@ class Catalog:
         self.torn = b""
         """What was read behind its end, and counts no more."""
 
-    def create(self, topic: str, numbers: Collection[int]) -> None:
+    def create(
+        self,
+        topic: str,
+        numbers: Collection[int],
+        begins: Mapping[int, int] | None = None,
+    ) -> None:
         """Give ordinals to partitions that have none.
 
+        Args:
+            topic: Its name.
+            numbers: Of the partitions.
+            begins: At which offset partitions begin, by number.
+
         Raises:
+            BeginsElsewhereError: One is there, and begins at another.
             LogUnavailableError: The line could not be written.
         """
-        known = self.topics.get(topic, {})
+        begins, known = begins or {}, self.topics.get(topic, {})
+        for number in begins.keys() & known.keys():
+            begin = self.begins.get(known[number], 0)
+            refuse_other(topic, number, begin, begins[number])
         new = sorted(number for number in set(numbers) if number not in known)
         if not new:
             return
         ordinals = list(range(self.next_ordinal, self.next_ordinal + len(new)))
-        line = Created(topic, new, ordinals)
+        offsets = [begins.get(number, 0) for number in new]
+        if any(offsets) and self._header.version < VERSION:
+            self._write_header(VERSION)
+        line = Created(topic, new, ordinals, offsets if any(offsets) else [])
         self._append(line)
         self._apply(line)
 
@@ -176,14 +202,31 @@ class Catalog:
         try:
             self._changed = self._write(line)
         except OSError as error:
-            raise LogUnavailableError(
-                f"cannot write {self.path}: {error.strerror}; nothing was changed"
-            ) from error
+            raise self._not_written(error) from error
+
+    def _write_header(self, version: int) -> None:
+        """Write the first line over, as another version; a file that is synced later.
+
+        It is as long as before, and shorter than a sector, which a disk writes whole.
+        """
+        before, self._header = self._header, replace(self._header, version=version)
+        data = _dump(self._header)
+        assert len(data) == len(_dump(before))
+        try:
+            os.pwrite(self._descriptor, data, 0)
+        except OSError as error:
+            self._header = before
+            raise self._not_written(error) from error
+
+    def _not_written(self, error: OSError) -> LogUnavailableError:
+        return LogUnavailableError(
+            f"cannot write {self.path}: {error.strerror}; nothing was changed"
+        )
 
     def _write(self, line: Line) -> int:
         """Add a line, or leave the file as it was; where it ends then."""
         with self._writing:
-            data = _dump(msgspec.structs.replace(line, durable=self._durable))
+            data = _dump(replace(line, durable=self._durable))
             place = self._size
             try:
                 written = os.pwrite(self._descriptor, data, place)
@@ -197,14 +240,18 @@ class Catalog:
 
     def _apply(self, line: Struct) -> None:
         match line:
-            case Created(topic, numbers, ordinals):
+            case Created(topic, numbers, ordinals, begins):
                 pairs = zip(numbers, ordinals, strict=True)
                 self.topics.setdefault(topic, {}).update(pairs)
                 for number, ordinal in zip(numbers, ordinals, strict=True):
                     self.names[ordinal] = topic, number
+                for ordinal, begin in zip(ordinals, begins, strict=False):
+                    if begin:
+                        self.begins[ordinal] = self.ends[ordinal] = begin
                 self.next_ordinal = max(self.next_ordinal, *(o + 1 for o in ordinals))
             case Deleted(topic):
                 for ordinal in self.topics.pop(topic, {}).values():
+                    self.begins.pop(ordinal, None)
                     self.ends.pop(ordinal, None)
                     self.trimmed.pop(ordinal, None)
                     del self.names[ordinal]
@@ -214,7 +261,13 @@ class Catalog:
 
     def _lines(self) -> Iterable[Line]:
         for topic, ordinals in self.topics.items():
-            yield Created(topic, list(ordinals), list(ordinals.values()))
+            begins = [self.begins.get(ordinal, 0) for ordinal in ordinals.values()]
+            yield Created(
+                topic,
+                list(ordinals),
+                list(ordinals.values()),
+                begins if any(begins) else [],
+            )
         live = {o for topic in self.topics.values() for o in topic.values()}
         for known, trimmed in ((self.ends, False), (self.trimmed, True)):
             floors = {o: at for o, at in known.items() if o in live}
@@ -224,8 +277,10 @@ class Catalog:
     def rewrite(self) -> None:
         """Write the file anew, without what no longer counts, and open it."""
         lines = [_dump(line) for line in self._lines()]
-        header = Header(VERSION, self.log_id, self.next_ordinal, len(lines) + 1)
+        version = VERSION if self.begins else _WITHOUT_BEGINNINGS
+        header = Header(version, self.log_id, self.next_ordinal, len(lines) + 1)
         write_file(self.path, [_dump(header), *lines])
+        self._header = header
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = os.open(self.path, os.O_RDWR)

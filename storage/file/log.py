@@ -13,14 +13,14 @@ import structlog
 
 from ropeway.common.clock import now_ms
 from ropeway.storage.api import (
-    MAX_PARTITIONS,
+    MAX_OFFSET,
     LogBusyError,
     LogError,
-    LogLimitError,
     LogUnavailableError,
     LogUnfitError,
     NoSuchPartitionError,
 )
+from ropeway.storage.beginnings import refuse_impossible
 from ropeway.storage.file import catalog as catalogs
 from ropeway.storage.file import lock
 from ropeway.storage.file.expiry import Expired, floors, outlived, unlink
@@ -79,7 +79,7 @@ def open_log(
         skip = settings.on_damage == "skip"
         catalog = catalogs.open_catalog(directory, secrets.randbits(63), skip=skip)
         segments, report = recover(
-            directory, catalog.log_id, settings.segment_bytes, skip=skip
+            directory, catalog, settings.segment_bytes, skip=skip
         )
         hold_against(catalog, segments, report, skip=skip)
     except OSError as error:
@@ -163,6 +163,7 @@ class FileLog:
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
         generation: int = 0,  # noqa: ARG002 - what is deleted here is gone at once
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         """Make partitions of a topic; see `storage.api`."""
         self._refuse_when_closed()
@@ -171,13 +172,10 @@ class FileLog:
                 f"entry format {entry_format} of topic {topic}; allowed in the "
                 "embedded log: packed, for it has no other clients"
             )
-        for number in partitions:
-            if not 0 <= number < MAX_PARTITIONS:
-                raise LogLimitError(
-                    f"partition {number} of topic {topic}; "
-                    f"allowed: 0 to {MAX_PARTITIONS - 1}"
-                )
-        self._catalog.create(topic, partitions)
+        refuse_impossible(topic, partitions, begins or {}, MAX_OFFSET)
+        self._catalog.create(topic, partitions, begins or {})
+        if begins:
+            await self._sync_catalog(f"cannot make topic {topic}")
 
     async def delete(self, topic: str, generation: int = 0) -> None:  # noqa: ARG002 - likewise
         """Forget a topic; see `storage.api`."""
@@ -224,8 +222,7 @@ class FileLog:
             self._catalog.trim({ordinal: end})
         partition.floor = min(trimmed, end)
         partition.end = partition.next_offset = end
-        self._partitions.setdefault(topic, {})[number] = partition
-        return partition
+        return self._partitions.setdefault(topic, {}).setdefault(number, partition)
 
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
@@ -314,7 +311,7 @@ class FileLog:
             ends = await loop.run_in_executor(self._chores, floors, old, kept)
             if ends:
                 self._catalog.set_ends(ends)
-                await loop.run_in_executor(self._chores, self._catalog.sync)
+                await self._sync_catalog("cannot drop segments")
             for segment in old:
                 segments.drop(segment)
             await loop.run_in_executor(self._chores, unlink, old)
@@ -332,8 +329,16 @@ class FileLog:
         partitions = {number: self.partition(topic, number) for number in floors}
         if dry_run:
             return planned(partitions, floors)
-        await trim(partitions, floors, self._catalog, self.flush, self._chores)
+        await trim(partitions, floors, self._catalog, self.flush, self._sync_catalog)
         return {number: one.first for number, one in partitions.items()}
+
+    async def _sync_catalog(self, failure: str) -> None:
+        """Have the journal on the disk; `failure` says what else was not done."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._chores, self._catalog.sync)
+        except OSError as error:
+            raise LogUnavailableError(f"{failure}: {error}") from error
 
     def need(self, topic: str, number: int, offset: int | None) -> None:
         """Keep a partition's records from an offset on, whatever retention says.

@@ -22,7 +22,7 @@ from ropeway.storage.file.segment import ActiveIndex, Segment
 from ropeway.storage.file.segments import write_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ropeway.storage.file.catalog import Catalog
@@ -60,7 +60,7 @@ class Opened(NamedTuple):
 
 
 def recover(
-    directory: Path, log_id: int, segment_bytes: int, *, skip: bool
+    directory: Path, catalog: Catalog, segment_bytes: int, *, skip: bool
 ) -> tuple[list[Segment], Recovery]:
     """Open all segments of a log; the last one is ready to be written to.
 
@@ -68,7 +68,7 @@ def recover(
         LogDamagedError: There is damage in the middle, and it is not to be skipped.
         OSError: The disk refused.
     """
-    report = Recovery()
+    report, log_id = Recovery(), catalog.log_id
     bases = _not_empty(directory)
     segments: list[Segment] = []
     for number, base in enumerate(bases):
@@ -85,7 +85,7 @@ def recover(
             continue
         damages = _scan(segment, log_id, report)
         whole_to = damages[0].place if damages else segment.written
-        if segments and _is_behind_a_hole(segment, whole_to, segments):
+        if segments and _is_behind_a_hole(segment, whole_to, segments, catalog.begins):
             before = segments[-1]
             hole = Damage(before.written, 0, 0)
             if _is_torn(directory, before, hole, bases[number:], log_id):
@@ -167,7 +167,9 @@ def _not_empty(directory: Path) -> list[int]:
     return found
 
 
-def _is_behind_a_hole(segment: Segment, whole_to: int, before: list[Segment]) -> bool:
+def _is_behind_a_hole(
+    segment: Segment, whole_to: int, before: list[Segment], begins: Mapping[int, int]
+) -> bool:
     """Whether a segment does not go on where the one before it seems to end.
 
     Blocks at the end of a segment may be lost to a power cut, all of them zeros, while
@@ -185,8 +187,8 @@ def _is_behind_a_hole(segment: Segment, whole_to: int, before: list[Segment]) ->
         if span is not None:
             if part.base_offset != span.base_offset + span.records:
                 return True
-        elif part.base_offset and not before[0].base:
-            return True  # no segment was ever dropped: a partition begins at 0
+        elif part.base_offset != begins.get(ordinal, 0) and not before[0].base:
+            return True  # no segment was ever dropped: it has its first record here
     return False
 
 

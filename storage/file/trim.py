@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError
+from ropeway.storage.api import NoSuchPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from concurrent.futures import Executor
 
     from ropeway.storage.file.catalog import Catalog
     from ropeway.storage.file.partition import FilePartition
@@ -20,7 +18,7 @@ async def trim(
     floors: Mapping[int, int],
     catalog: Catalog,
     flush: Callable[[], Awaitable[None]],
-    chores: Executor,
+    make_durable: Callable[[str], Awaitable[None]],
 ) -> None:
     """Move the floors of partitions up to offsets; for errors see `storage.trim_api`.
 
@@ -29,7 +27,7 @@ async def trim(
         floors: The offsets, likewise.
         catalog: Keeps them over a restart.
         flush: Makes all appends so far durable.
-        chores: Waits for the disk.
+        make_durable: Has the catalog on the disk, or raises an error that begins so.
     """
     wanted = {
         number: min(floors[number], one.end) for number, one in partitions.items()
@@ -40,9 +38,6 @@ async def trim(
         raise NoSuchPartitionError("the topic was deleted meanwhile")
     higher = {one: at for n, one in partitions.items() if (at := wanted[n]) > one.floor}
     catalog.trim({one.ordinal: at for one, at in higher.items()})
-    try:
-        await asyncio.get_running_loop().run_in_executor(chores, catalog.sync)
-    except OSError as error:
-        raise LogUnavailableError(f"cannot trim: {error}") from error
+    await make_durable("cannot trim")
     for one, at in higher.items():
         one.floor = max(one.floor, at)

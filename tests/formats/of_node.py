@@ -26,13 +26,15 @@ from tests.formats.samples import EVER, LONG, NOON_MS, refuse, sample
 
 # The embedded log: two sealed segments with indexes, the one that grows, the catalog.
 
+AT = 5_000_000_000
+"""Where the partitions of another topic begin."""
 TEXTS = ["first", LONG, "second", LONG, "third", LONG]
 
 
 def _check_log(directory: Path) -> None:
     found = verify_log(directory)
     refuse(found.problems)
-    assert found.records == len(TEXTS)
+    moved = found.records - len(TEXTS)
     indexes = {path.name: path.read_bytes() for path in directory.glob("*.index")}
     assert len(indexes) == 2
 
@@ -45,12 +47,17 @@ def _check_log(directory: Path) -> None:
         (one,) = await log.query(TOPIC, "key-2", 0, 1 << 60, 5)
         assert one.offset == 2
         assert await begin(partition, record("fourth")) == len(TEXTS)
+        if moved:  # From version 2 on.
+            partition = await opened(log, 0, "moved")
+            assert (partition.first, partition.end) == (AT, AT + 1)
+            assert await read_all(partition, AT) == ["moved"]
+            assert (await opened(log, 1, "moved")).end == AT
         await log.close()
 
     asyncio.run(main())
 
 
-@sample("embedded log", 1, _check_log)
+@sample("embedded log", 2, _check_log)
 def _make_log(directory: Path) -> None:
     async def main() -> None:
         log = open_log(directory, EVER, lambda: NOON_MS)
@@ -59,6 +66,8 @@ def _make_log(directory: Path) -> None:
         for number, text in enumerate(TEXTS):
             one = record(text, number, [f"key-{number}"])
             await begin(partition, one, store_ms=NOON_MS + number)
+        await log.create("moved", [0, 1], begins={0: AT, 1: AT})
+        await begin(await opened(log, 0, "moved"), record("moved"), store_ms=NOON_MS)
         await log.close()
 
     asyncio.run(main())

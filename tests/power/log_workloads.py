@@ -64,6 +64,18 @@ async def with_sync(directory: Path) -> None:
     await log.close()
 
 
+async def beginning(directory: Path) -> None:
+    """A partition that is told to begin at an offset does, once it was made."""
+    log = open_log(directory / PLACE, SYNC)
+    await log.create(TOPIC, [0])
+    mark("first 1 5000000000")
+    await log.create(TOPIC, [0, 1], begins={1: 5_000_000_000})
+    mark("there 1 5000000000")
+    await append(log, 1, [10])
+    mark_ends(log)
+    await log.close()
+
+
 async def with_async(directory: Path) -> None:
     """Only what was flushed is a promise."""
     log = open_log(directory / PLACE, ASYNC)

@@ -33,6 +33,7 @@ class Workload(NamedTuple):
 WORKLOADS = {
     "log, sync": Workload(("with_sync",), log_workloads.check),
     "log, async": Workload(("with_async",), log_workloads.check),
+    "log, beginning": Workload(("beginning",), log_workloads.check),
     "log, killed": Workload(("killed", "opened_again"), log_workloads.check),
     "log, torn": Workload(("opened_again",), log_workloads.check, log_workloads.torn),
     "log, hole": Workload(("opened_again",), log_workloads.check, log_workloads.hole),

@@ -231,7 +231,7 @@ def test_newer_formats_are_named_and_not_touched(tmp_path: Path) -> None:
 
     newer = catalog.Header(catalog.VERSION + 1, 1, 0)
     journal.write_bytes(catalog._dump(newer))
-    with pytest.raises(LogError, match="has format 2; this program reads up to 1"):
+    with pytest.raises(LogError, match="has format 3; this program reads up to 2"):
         open_log(tmp_path, SMALL)
     journal.write_bytes(data)
     _, found = reopen(tmp_path, SMALL)

@@ -9,7 +9,7 @@ from ropeway.storage.native import NativeMessage
 from ropeway.storage.pulsar import open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ropeway.storage.api import Done, EntryFormat, RecordParts
     from ropeway.storage.native import NativePosition
@@ -64,8 +64,10 @@ class SharedLog:
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "pulsar",
+        generation: int = 0,
+        begins: Mapping[int, int] | None = None,
     ) -> None:
-        await self._log.create(topic, partitions, entry_format)
+        await self._log.create(topic, partitions, entry_format, generation, begins)
 
     def partition(self, topic: str, number: int) -> SharedPartition:
         partition = self._log.partition(topic, number)
