@@ -102,7 +102,8 @@ class Round:
     ) -> None:
         self._source = partition
         self._files = old.files
-        self._begin = begin = old.clean_end
+        # It may begin far behind 0, and what is noted of records is from there on.
+        self._begin = begin = max(old.clean_end, partition.first)
         self._target = target
         self._now_ms = context.clock()
         self._settings = settings = context.settings
