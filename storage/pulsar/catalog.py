@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.storage.api import (
-    MAX_PARTITIONS,
-    LogError,
-    LogLimitError,
-    LogUnavailableError,
-)
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.beginnings import refuse_impossible
+from ropeway.storage.pulsar.terms import LAST_OFFSET
 from ropeway.storage.pulsar.topic_names import Names, parse_partition
 
 if TYPE_CHECKING:
@@ -78,12 +75,7 @@ class Catalog:
 
     async def create(self, topic: str, partitions: Collection[int]) -> None:
         """Make partitions from 0 up to the largest number; see `storage.api`."""
-        for number in partitions:
-            if not 0 <= number < MAX_PARTITIONS:
-                raise LogLimitError(
-                    f"partition {number} of topic {topic}; "
-                    f"allowed: 0 to {MAX_PARTITIONS - 1}"
-                )
+        refuse_impossible(topic, partitions, {}, LAST_OFFSET)
         name = self.name(topic)
         count = max(partitions, default=-1) + 1
         if self.topics.get(topic, 0) < count:

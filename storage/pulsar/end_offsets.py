@@ -2,6 +2,8 @@
 
 key     end/<tenant>/<namespace>/<Pulsar topic>/<partition>, the topic percent-encoded
 value   one past the newest record, in decimal
+key     begin/..., likewise, where it is not 0
+value   the offset of the first record that there was or will be, in decimal
 
 Law: an end is noted once it is stored, and only by the partition's owner. So it is
 never beyond the true one, and what it lags behind by stands in the topic itself until
@@ -23,7 +25,7 @@ from ropeway.storage.pulsar.appender import Appender
 from ropeway.storage.pulsar.terms import LAST_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from ropeway.storage.offsets import Furthest
     from ropeway.storage.pulsar.partition import PulsarPartition
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from ropeway.storage.state import State
 
 PREFIX = "end/"
+BEGINNING = "begin/"
 
 NOTE_EVERY_S = 3.0
 """How often ends that have moved are noted; RocketMQ's brokers write offsets every
@@ -52,6 +55,11 @@ _log = structlog.get_logger()
 def key_of(name: PulsarName, number: int) -> str:
     """The key of a partition's end."""
     return f"{_prefix(name)}{number}"
+
+
+def _beginning_of(key: str) -> str:
+    """The key of where a partition begins, by that of its end."""
+    return BEGINNING + key.removeprefix(PREFIX)
 
 
 @lru_cache(maxsize=1024)
@@ -82,6 +90,8 @@ class EndOffsets:
     def __init__(self) -> None:
         self.misfits = 0
         """How often an end did not fit what is known of it."""
+        self._begins: dict[str, int] = {}
+        """Where partitions begin that were made here, by the keys of their ends."""
         self._moved_s: dict[str, float] = {}
         """When ends that another node noted have moved last."""
         self._state: State | None = None
@@ -137,6 +147,8 @@ class EndOffsets:
             LogUnavailableError: The states of other brokers cannot be read now.
         """
         key = key_of(partition.name, partition.number)
+        # So it was told, and nothing is missing before that.
+        end = max(end, self.begin(partition) or 0)
         noted = self._noted(key)
         if noted is None and not told and self._elsewhere is not None:
             noted = await self._elsewhere.end(key)
@@ -170,6 +182,29 @@ class EndOffsets:
                 end=at_least,
             )
         return at_least
+
+    def begin(self, partition: PulsarPartition) -> int | None:
+        """Where a partition was told to begin; None where that is not known."""
+        key = key_of(partition.name, partition.number)
+        if (begin := self._begins.get(key)) is not None or self._state is None:
+            return begin
+        key = _beginning_of(key)
+        return decode_end(key, self._state.get(key))
+
+    async def put_begins(self, name: PulsarName, begins: Mapping[int, int]) -> None:
+        """Have partitions begin at offsets that are opened then for the first time.
+
+        Raises:
+            LogUnavailableError: The state cannot keep it now; nothing is known.
+        """
+        keys = {key_of(name, number): begin for number, begin in begins.items()}
+        state = self._state
+        if state is not None and state.leading:
+            for key, begin in keys.items():
+                state.put(_beginning_of(key), str(begin))
+                state.put(key, str(begin))
+            await state.flush()
+        self._begins |= keys
 
     def in_use(self, partitions: Iterable[PulsarPartition]) -> list[PulsarPartition]:
         """Those that are read here or have grown while another node led, latest first.
@@ -216,12 +251,13 @@ class EndOffsets:
     def forget(self, name: PulsarName) -> None:
         """Know nothing of a topic that is deleted; nothing where this node follows."""
         state = self._state
-        if state is None or not state.leading:
-            return
+        leading = state is not None and state.leading
         for number in range(MAX_PARTITIONS):
             key = key_of(name, number)
-            if state.get(key) is not None:
-                state.put(key, None)
+            self._begins.pop(key, None)
+            for one in (key, _beginning_of(key)):
+                if state is not None and leading and state.get(one) is not None:
+                    state.put(one, None)
 
     async def flush(self) -> None:
         """Return when the state keeps what was noted and forgotten.

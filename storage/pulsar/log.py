@@ -12,6 +12,7 @@ from ropeway.storage.api import LogUnavailableError, LogUnfitError, NoSuchPartit
 from ropeway.storage.pulsar import query as queries
 from ropeway.storage.pulsar import selftest
 from ropeway.storage.pulsar.append_path import drain, let_go
+from ropeway.storage.pulsar.beginnings import Beginnings
 from ropeway.storage.pulsar.catalog import Catalog
 from ropeway.storage.pulsar.cluster import open_cluster
 from ropeway.storage.pulsar.compaction import PulsarCompaction
@@ -31,7 +32,7 @@ from ropeway.storage.pulsar.trim import trim
 from ropeway.storage.pulsar.upkeep import Upkeep, refresh_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from ropeway.storage.api import EntryFormat, Found, Numbering
     from ropeway.storage.native import Converter
@@ -120,6 +121,7 @@ class PulsarLog:
             settings, self._ownership, self._readers, self._open_ones, refresh
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
+        self._beginnings = Beginnings(catalog, self._ends, self._ownership, self)
         self.compaction = PulsarCompaction(
             admin, self._readers, self._partitions_of, catalog.names, self._ownership
         )
@@ -136,6 +138,7 @@ class PulsarLog:
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
         generation: int = 0,
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
@@ -149,7 +152,7 @@ class PulsarLog:
         if self._ownership.follows:
             await self._catalog.find(topic, partitions)
         else:
-            await self._catalog.create(topic, partitions)
+            await self._beginnings.create(topic, partitions, begins or {}, entry_format)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -378,12 +381,7 @@ class PulsarLog:
         await self.compaction.close()
         await self._ends.close()
         await self._upkeep.close()
-        appenders = []
-        for partition in self._every():
-            partition.closed = True
-            if partition.appender is not None:
-                appenders.append(partition.appender)
-                partition.appender = None
+        appenders = [path for one in self._every() if (path := one.close())]
         await let_go(appenders, "the log was closed", self._settings.outcome_s)
         await self._ownership.close()
         await self._readers.close()

@@ -37,7 +37,7 @@ from ropeway.storage.pulsar.terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.client import PulsarClient
@@ -145,14 +145,9 @@ class Opening:
                 f"{self._partition.full_name} would begin its term {term}; the last "
                 f"is {LAST_TERM}"
             )
-        try:
-            async with asyncio.timeout(timeout_s):
-                claim = await self._claim()
-        except TimeoutError:
-            raise LogUnavailableError(
-                f"{self._partition.full_name}: Pulsar stored nothing in "
-                f"{timeout_s:.0f} s"
-            ) from None
+        claim = await self._within(
+            timeout_s, self._store(claiming(term), self._search.floor)
+        )
         told = await self._search.before(claim, self._newest)
         if told is not None and told.term >= term:
             raise damaged(
@@ -165,17 +160,32 @@ class Opening:
             told.pack.end if told else self._search.floor,
             told=told is not None,
         )
-        if told is not None and told.pack.end < end:
+        begin = self._ends.begin(self._partition) or 0
+        if told is not None and max(told.pack.end, begin) < end:
             self._partition.gaps[told.pack.end] = end
         self._look_for_losses(told)
-        self._mark(after(term, end), end, _told)
+        if end == begin > (told.pack.end if told else 0):
+            # Until it is stored, nothing but the state tells where it begins.
+            await self._within(timeout_s, self._store(after(term, end), end))
+        else:
+            self._mark(after(term, end), end, _told)
         ledger = oldest.position.ledger if oldest else claim.ledger
-        first = min(oldest.pack.base_offset, end) if oldest else end
+        first = max(min(oldest.pack.base_offset, end), begin) if oldest else end
         newest = told if told and told.pack.count else None
         return Opened(self._producer, term, first, end, ledger, newest)
 
-    async def _claim(self) -> Position:
-        """Store the marker that begins the term; says where it is."""
+    async def _within(self, timeout_s: float, stored: Awaitable[Position]) -> Position:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await stored
+        except TimeoutError:
+            raise LogUnavailableError(
+                f"{self._partition.full_name}: Pulsar stored nothing in "
+                f"{timeout_s:.0f} s"
+            ) from None
+
+    async def _store(self, sequence_id: int, offset: int) -> Position:
+        """Store a marker; says where it is. The first one begins the term."""
         stored: asyncio.Future[Position | None] = (
             asyncio.get_running_loop().create_future()
         )
@@ -188,7 +198,7 @@ class Opening:
             else:
                 stored.set_exception(error)
 
-        self._mark(claiming(self._term), self._search.floor, done)
+        self._mark(sequence_id, offset, done)
         name = self._partition.full_name
         try:
             where = await stored

@@ -275,6 +275,12 @@ class PulsarPartition(WatchedPartition):
         if appender is not None:
             appender.fail(reason)
 
+    def close(self) -> AppendPath | None:
+        """Be closed for good; its way in is the caller's to close."""
+        self.closed = True
+        appender, self.appender = self.appender, None
+        return appender
+
     def forget_ends(self) -> None:
         """Know no more where it begins and ends: another node may make it anew."""
         if self.appender is None:
