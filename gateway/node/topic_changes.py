@@ -10,7 +10,7 @@ from ropeway.routing.api import RouteError
 from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from ropeway.gateway.config import Config
     from ropeway.gateway.node.deletions import Deletions
@@ -60,6 +60,7 @@ class TopicChanges:
         self,
         name: str,
         wanted: Callable[[Topic | None], Topic],
+        begins: Sequence[int] = (),
         *,
         everywhere: bool,
     ) -> None:
@@ -68,6 +69,7 @@ class TopicChanges:
         Args:
             name: The topic's.
             wanted: What it is to be, of what it is; its route does not matter.
+            begins: At which offset each queue begins here, from queue 0 on.
             everywhere: Where it is nowhere yet, make it on all brokers that run.
 
         Raises:
@@ -93,7 +95,8 @@ class TopicChanges:
             plan = await self._plan(setup, generation)
         else:
             numbers = self._assign(setup, kept, generation)
-            await self.create(setup, numbers, generation)
+            at = dict(zip(numbers, begins, strict=False))
+            await self.create(setup, numbers, generation, at)
             if known is not None and len(numbers) > there:
                 # Other queues may have had these ids, and have moved since.
                 await self._clear(name, range(there, len(numbers)))
@@ -174,14 +177,26 @@ class TopicChanges:
             self.assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
         return ours + new
 
-    async def create(self, setup: Topic, numbers: list[int], generation: int) -> None:
+    async def create(
+        self,
+        setup: Topic,
+        numbers: list[int],
+        generation: int,
+        begins: Mapping[int, int] | None = None,
+    ) -> None:
         """Have a topic's partitions of a generation in the log.
+
+        Args:
+            setup: The topic.
+            numbers: Of the partitions.
+            generation: Which one.
+            begins: As of `storage.api.Log.create`.
 
         Raises:
             LogError: They are missing and cannot be made.
         """
         entry_format = attributes.entry_format(setup.attributes)
-        await self._log.create(setup.name, numbers, entry_format, generation)
+        await self._log.create(setup.name, numbers, entry_format, generation, begins)
         self._made[setup.name] = generation
         if entry_format == "packed" and self._log.numbering == "dense":
             found = self._deletions.find(setup.name)

@@ -44,7 +44,7 @@ from ropeway.storage.api import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ropeway.gateway.config import Config
     from ropeway.gateway.node.arrivals import Arrivals
@@ -247,7 +247,7 @@ class Topics:
                 write_queue_nums=max(setup.write_queue_nums, queues),
             )
 
-        topic = await self._change(name, widened, everywhere=everywhere)
+        topic = await self.change(name, widened, everywhere=everywhere)
         if is_new and made is not None:
             made(topic)
         return topic
@@ -257,36 +257,37 @@ class Topics:
 
         Args:
             setup: What it is to be; its route does not matter.
-            everywhere: Where the topic is nowhere yet, make it on all brokers that run
-                and share this log.
+            everywhere: Where it is nowhere yet, make it on all brokers of this log.
 
         Raises:
             TopicError: A number of queues or the permission is out of range.
         """
         if complaint := placement.complaint(setup):
             raise TopicError(complaint)
-        return await self._change(setup.name, lambda _: setup, everywhere=everywhere)
+        return await self.change(setup.name, lambda _: setup, everywhere=everywhere)
 
-    async def _change(
+    async def change(
         self,
         name: str,
         wanted: Callable[[Topic | None], Topic],
+        begins: Sequence[int] = (),
         *,
         everywhere: bool = False,
     ) -> ServedTopic:
+        """Create a topic or change it; see `TopicChanges.attempt`."""
+        attempt = self.changes.attempt
         async with self.lock(name):
             while True:
                 try:
-                    await self.changes.attempt(name, wanted, everywhere=everywhere)
+                    await attempt(name, wanted, begins, everywhere=everywhere)
                 except ChangedMeanwhileError:
                     continue
                 if name not in self._served:
                     # It was so already, and is being mended since it was seen.
                     self._refresh(name)
-                served = self._served.get(name)
-                if served is None:
-                    raise LogUnavailableError(f"topic {name} cannot be served now")
-                return served
+                if served := self._served.get(name):
+                    return served
+                raise LogUnavailableError(f"topic {name} cannot be served now")
 
     async def delete(self, name: str) -> None:
         """Delete this broker's queues of a topic with their messages.

@@ -294,6 +294,7 @@ NOT_CHANGES = frozenset(
         Code.END_TRANSACTION,
         Code.ROPEWAY_STAGE,
         Code.ROPEWAY_COMMIT_BATCH,
+        Code.ROPEWAY_MIRROR_MESSAGES,
         # Receiving and acknowledging.
         Code.PULL_MESSAGE,
         Code.LITE_PULL_MESSAGE,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node import attributes, message_types, names
+from ropeway.gateway.node import attributes, message_types, names, placement
+from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors import auto_create, lookup
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import (
@@ -36,7 +37,7 @@ from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBro
 from ropeway.routing.api import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ropeway.acl.api import Need
     from ropeway.storage.api import Partition
@@ -60,8 +61,30 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
     topic = _checked(config, context)
     if not (request.all_brokers and context.node.drains.is_drained):
         # Those that are not drained are asked as well.
-        await _put(topic, context, everywhere=bool(request.all_brokers))
+        await _put(
+            topic,
+            context,
+            everywhere=bool(request.all_brokers) and request.begins is None,
+            begins=_begins(request, topic),
+        )
     return Answer()
+
+
+def _begins(request: CreateTopic, topic: Topic) -> list[int]:
+    """Where its queues are to begin, from queue 0 on; empty where that is not said."""
+    if request.begins is None:
+        return []
+    words = request.begins.split(",")
+    queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    if len(words) != queues or not all(
+        one.isascii() and one.isdigit() for one in words
+    ):
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"begins is {request.begins:.80}; allowed: {queues} offsets, joined by "
+            "commas",
+        )
+    return [int(one[:20]) for one in words]
 
 
 def _created_together(_: CreateTopicList, context: Context) -> Iterator[Need]:
@@ -129,10 +152,21 @@ def _attributes(
     )
 
 
-async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
+async def _put(
+    topic: Topic,
+    context: Context,
+    *,
+    everywhere: bool = False,
+    begins: Sequence[int] = (),
+) -> None:
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
     with auto_create.topic(context, topic.name, queues):
-        await context.node.topics.put(topic, everywhere=everywhere)
+        if not begins:
+            await context.node.topics.put(topic, everywhere=everywhere)
+        elif complaint := placement.complaint(topic):
+            raise TopicError(complaint)
+        else:
+            await context.node.topics.change(topic.name, lambda _: topic, begins)
 
 
 def _reserved(name: str, context: Context) -> str | None:

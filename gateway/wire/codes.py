@@ -197,6 +197,8 @@ class RequestCode(IntEnum):
     """Ours, for `ropeway timer list`."""
     ROPEWAY_TRIM_TOPIC = 20_023
     """Ours, for `ropeway topic trim`."""
+    ROPEWAY_MIRROR_MESSAGES = 20_024
+    """Ours, for `ropeway migrate mirror`."""
     ROPEWAY_SET_QUOTA = 20_030
     """Ours, for `ropeway quota`."""
     ROPEWAY_DELETE_QUOTA = 20_031

@@ -46,6 +46,7 @@ MAX_TOPIC_BYTES_V1 = 127
 MAX_PROPERTIES_BYTES = 32767
 
 V4_HOST_BYTES = 8
+V6_HOST_BYTES = 20
 """A packed IPv4 address and port; with an IPv6 address it is 20 bytes."""
 
 SYS_FLAG = struct.Struct(">i")

@@ -176,6 +176,53 @@ def moved_all(
     return records
 
 
+def mirrored(
+    data: Buffer,
+    magic: int,
+    topic: bytes,
+    queue_id: int,
+    id_base: int,
+    store_host: bytes,
+) -> list[tuple[int, int, tuple[bytes, int, list[str]]]]:
+    """Make the records of another cluster's messages as they are stored here.
+
+    All but their place stays: offsets, times, properties, and who made them.
+
+    Args:
+        data: Stored messages in a row.
+        magic: By `message.topic_field`.
+        topic: Likewise, with its length.
+        queue_id: Which queue of the topic.
+        id_base: The id of the queue's first message.
+        store_host: This broker's packed address, where clients ask for messages by
+            their ids; the other's stays where that has another length.
+
+    Returns:
+        Of each its offset, its store time, and its record as one of `moved_all`.
+
+    Raises:
+        ValueError: One of them is not whole.
+    """
+    found = []
+    for offset, store_ms, record in records_in(data):
+        one, parts = record, parts_of(record)
+        host_at = parts.store_ms_at + _TIME.size
+        if _host_bytes(one) == len(store_host):
+            one = one[:host_at] + store_host + one[host_at + len(store_host) :]
+        text = one[parts.properties_at :]
+        place = (magic, topic, queue_id, offset, id_base | offset, store_ms)
+        made = (moved(one, parts, text, *place), *_indexed(text))
+        found.append((offset, store_ms, made))
+    return found
+
+
+def _host_bytes(record: bytes) -> int:
+    """How long the address is of the broker that a message was stored at."""
+    (sys_flag,) = message.SYS_FLAG.unpack_from(record, _SYS_FLAG_AT)
+    is_v6 = sys_flag & message.STORE_HOST_V6_FLAG
+    return message.V6_HOST_BYTES if is_v6 else message.V4_HOST_BYTES
+
+
 @may_be_compiled
 def committed(
     data: bytes,

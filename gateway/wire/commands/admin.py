@@ -28,6 +28,9 @@ class CreateTopic(Header, frozen=True):
     all_brokers: bool | None = None
     """Ours, unknown to others: all brokers are told the same, so a new topic may be
     made on all of them by the first."""
+    begins: str | None = None
+    """Likewise: the offset at which each queue begins, from queue 0 on, joined by
+    commas. Queues that are there and begin elsewhere are refused."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)

@@ -41,7 +41,7 @@ async def test_a_broker_that_deleted_its_queues_gets_them_in_the_next_generation
         made: list[tuple[list[int], int]] = []
         create = one._log.create
 
-        async def note(name, numbers, entry_format, generation) -> None:
+        async def note(name, numbers, entry_format, generation, _) -> None:
             made.append((list(numbers), generation))
             await create(name, numbers, entry_format, generation)
 
@@ -62,7 +62,7 @@ async def test_a_plan_that_a_deletion_was_faster_than_leaves_nothing_in_the_log(
         create, delete = one._log.create, one._log.delete
         deleted: list[int] = []
 
-        async def deleted_meanwhile(name, numbers, entry_format, generation) -> None:
+        async def deleted_meanwhile(name, numbers, entry_format, generation, _) -> None:
             await create(name, numbers, entry_format, generation)
             if generation == 0:
                 await one._routes.change_topic(

@@ -116,6 +116,7 @@ def test_our_own_requests_are_where_rocketmq_has_none() -> None:
         "ROPEWAY_GET_LATEST": 20020,
         "ROPEWAY_COMPACT_TOPIC": 20021,
         "ROPEWAY_TRIM_TOPIC": 20023,
+        "ROPEWAY_MIRROR_MESSAGES": 20024,
         "ROPEWAY_SET_QUOTA": 20030,
         "ROPEWAY_DELETE_QUOTA": 20031,
         "ROPEWAY_LIST_QUOTAS": 20032,

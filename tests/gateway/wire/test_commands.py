@@ -55,7 +55,7 @@ UNDECLARED_CAPTURES = {
 """Codes that there are captures of, and why they are not declared."""
 
 NOT_IN_JAVAS_CLASS = {
-    "CreateTopic": {"allBrokers"},
+    "CreateTopic": {"allBrokers", "begins"},
     "PullMessage": {"bulk"},
     "QueryMessage": {"_UNIQUE_KEY_QUERY"},
     "SendReply": {"MSG_REGION", "TRACE_ON"},
@@ -72,7 +72,7 @@ OURS = {
     RequestCode.ROPEWAY_LIST_TIMERS,
     RequestCode.ROPEWAY_GET_LATEST,
     RequestCode.ROPEWAY_COMPACT_TOPIC,
-    RequestCode.ROPEWAY_TRIM_TOPIC,
+    *(RequestCode.ROPEWAY_TRIM_TOPIC, RequestCode.ROPEWAY_MIRROR_MESSAGES),
     RequestCode.ROPEWAY_STAGE,
     RequestCode.ROPEWAY_COMMIT_BATCH,
     RequestCode.ROPEWAY_LAST_BATCH,
@@ -378,6 +378,7 @@ REPLY_OF = {
     "ADD_WRITE_PERM_OF_BROKER": "AddWritePermReply",
     "LITE_PULL_MESSAGE": "PullReply",
     "RECALL_MESSAGE": "RecallReply",
+    "ROPEWAY_MIRROR_MESSAGES": "MessagesMirrored",
     "ROPEWAY_STAGE": "StageReply",
     "ROPEWAY_LAST_BATCH": "LastBatchReply",
     "POP_MESSAGE": "PopReply",
