@@ -54,6 +54,7 @@ ELSEWHERE = {
     "route drain": "likewise",
     "streams run": "takes Spark; tests/gateway/cli/test_streams.py",
     "pipeline": "likewise; tests/gateway/cli/test_pipeline.py",
+    "migrate mirror": "takes another cluster; tests/gateway/cli/test_mirrors.py",
     "migrate plan": "takes another cluster; tests/gateway/cli/test_migrate.py",
     "mcp": "tests/gateway/cli/test_mcp.py",
     "completion": "tests/gateway/cli/test_completion.py",

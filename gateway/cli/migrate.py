@@ -20,6 +20,7 @@ from ropeway.gateway.cli.failures import (
     UnreachableError,
     UnwellError,
 )
+from ropeway.gateway.cli.mirrors import mirror
 from ropeway.gateway.cli.output import print_json, progress
 from ropeway.gateway.cli.rows.migration import MigrationPlan
 from ropeway.gateway.cli.target import of_context
@@ -34,7 +35,10 @@ _PLAN = "ropeway migrate plan --source rocketmq > plan.yaml"
 
 @click.group(epilog=example(_PLAN))
 def migrate() -> None:
-    """Plan a migration from a running cluster of RocketMQ."""
+    """Move from a running cluster of RocketMQ: a plan, and a mirror."""
+
+
+migrate.add_command(mirror)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

@@ -147,6 +147,7 @@ class AskingClient(Client):
         self,
         broker: str,
         header: Header,
+        body: Buffer = b"",
         *,
         expect: Collection[int] = (ResponseCode.SUCCESS,),
     ) -> Response:
@@ -162,7 +163,7 @@ class AskingClient(Client):
         except ConnectionFailedError:
             # No topic has led us there yet.
             address = await self._master(broker)
-        return await self.ask(address, header, expect=expect)
+        return await self.ask(address, header, body, expect=expect)
 
     async def _master(self, broker: str) -> str:
         table = (await self.cluster_info()).broker_addr_table

@@ -110,6 +110,7 @@ MEANINGS = {
     "namespace": "The namespace in Pulsar.",
     "new_msg_id": "The id of the message as it was replayed.",
     "newest": "When the newest message was stored; empty where there is none.",
+    "next_offset": "The offset of the message that the queue gets next.",
     "node": "The node's name.",
     "nodes": "The nodes: how many, or an object for each.",
     "offloaded": "How many ledgers Pulsar has offloaded.",

@@ -76,3 +76,13 @@ class MigrationPlan(Row, frozen=True):
     under_way: list[UnderWay]
     checks: list[Check]
     untold: list[str]
+
+
+class MirroredQueue(Row, frozen=True):
+    """How far a queue of a topic is mirrored."""
+
+    topic: str
+    queue_id: int
+    messages: int
+    """Copied by this command."""
+    next_offset: int

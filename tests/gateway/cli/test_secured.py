@@ -72,6 +72,7 @@ WALK = {
     "message trace": "{msg_id}",
     "message view": "{msg_id} --topic orders",
     "metrics": "ropeway_connections",
+    "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
     "offset export": "kitchen",
     "offset import": "kitchen {seek_file} --yes",
@@ -164,7 +165,7 @@ class Prepared(NamedTuple):
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     with (
         pytest.MonkeyPatch.context() as patch,
-        running_gateway() as another,
+        running_gateway(topics=["elsewhere:1"]) as another,
         secured(tmp_path_factory.mktemp("secured")) as made,
     ):
         patch.setenv("XDG_CONFIG_HOME", "/dev/null")

@@ -1,0 +1,248 @@
+"""Mirroring topics of another cluster: the same queues, offsets, messages and times.
+
+What the target has says where to go on, so nothing is lost or doubled by a kill of
+anybody: a queue of the target ends where the next message of the source's queue goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from ropeway.client import admin_offsets, admin_topics
+from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
+from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.mirrors import MessagesMirrored, MirrorMessages
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+from ropeway.gateway.wire.errors import MessageError
+
+if TYPE_CHECKING:
+    from ropeway.client.admin import Admin
+    from ropeway.client.admin_offsets import Moved
+    from ropeway.client.lags import QueueSpan
+    from ropeway.gateway.wire.bodies import TopicConfig
+
+READER = "TOOLS_CONSUMER"
+"""The group that messages are read with; RocketMQ's brokers have it for tools.
+
+Source: MixAll.TOOLS_CONSUMER_GROUP, RocketMQ 5.5.0."""
+_PERM_READ = 4
+PULLED_AT_ONCE = 32
+"""Messages of a pull: the most that RocketMQ gives."""
+_FOUND_NOTHING = (
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+)
+
+
+class Pair(NamedTuple):
+    """A queue of the source, and the one that is its mirror."""
+
+    source: MessageQueue
+    target: MessageQueue
+
+
+class Copied(NamedTuple):
+    """What a step of a mirror did."""
+
+    messages: int
+    next_offset: int
+    """Of the message that the target lacks next."""
+
+
+class Mirror:
+    """Mirrors topics; it keeps nothing itself.
+
+    Args:
+        source: Reads there, as the group `READER`, which a Ropeway makes; nothing else
+            is changed there.
+        target: A Ropeway of one broker.
+    """
+
+    def __init__(self, source: Admin, target: Admin) -> None:
+        self._source = source
+        self._target = target
+
+    async def prepare(self, topic: str) -> list[Pair]:
+        """Have a topic at the target whose queues begin where those of the source do.
+
+        Raises:
+            AdminError: It cannot be mirrored, or is there and is no mirror of it.
+            TopicNotFoundError: The source does not have it.
+            RemotingError: A server cannot be reached, or refused.
+        """
+        config, spans = await self._look(topic)
+        broker = await self._broker()
+        pairs = [
+            Pair(one.queue, MessageQueue(topic, broker, one.queue.queue_id))
+            for one in spans
+        ]
+        try:
+            there = await admin_topics.configs(self._target, topic)
+        except TopicNotFoundError:
+            await self._create(topic, broker, config, spans)
+            return pairs
+        await self._compare(topic, there.get(broker), spans, pairs)
+        return pairs
+
+    async def _look(self, topic: str) -> tuple[TopicConfig, list[QueueSpan]]:
+        configs = await admin_topics.configs(self._source, topic)
+        if len(configs) != 1:
+            raise AdminError(
+                f"topic {topic} is on brokers {', '.join(sorted(configs))} of the "
+                "source; allowed: a topic on one broker, whose queue ids stay"
+            )
+        ((broker, config),) = configs.items()
+        if "COMPACTION" in config.attributes.get("cleanup.policy", ""):
+            raise AdminError(
+                f"topic {topic} is compacted, and its offsets have gaps; copy it with "
+                "ropeway consume and produce"
+            )
+        queues = max(config.read_queue_nums, config.write_queue_nums)
+        spans = [
+            await self._source.span(MessageQueue(topic, broker, queue_id))
+            for queue_id in range(queues)
+        ]
+        return config, spans
+
+    async def _broker(self) -> str:
+        brokers = sorted((await self._target.cluster_info()).broker_addr_table)
+        if len(brokers) != 1:
+            raise AdminError(
+                f"the target has brokers {', '.join(brokers)}; allowed: one"
+            )
+        return brokers[0]
+
+    async def _create(
+        self, topic: str, broker: str, config: TopicConfig, spans: list[QueueSpan]
+    ) -> None:
+        attributes = ",".join(f"+{name}={at}" for name, at in config.attributes.items())
+        header = CreateTopic(
+            topic=topic,
+            default_topic="TBW102",
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            # Who else wrote here would take the offsets of messages to come.
+            perm=_PERM_READ,
+            order=config.order,
+            attributes=attributes or None,
+            begins=",".join(str(one.begin) for one in spans),
+        )
+        await self._target.ask_broker(broker, header)
+
+    async def _compare(
+        self,
+        topic: str,
+        there: TopicConfig | None,
+        spans: list[QueueSpan],
+        pairs: list[Pair],
+    ) -> None:
+        """See that what the target has of a topic is a mirror of it."""
+        queues = max(there.read_queue_nums, there.write_queue_nums) if there else 0
+        if queues != len(spans):
+            raise AdminError(
+                f"topic {topic} has {queues} queues at the target and {len(spans)} at "
+                "the source; allowed: as many, or a topic that is not there"
+            )
+        for pair, theirs in zip(pairs, spans, strict=True):
+            ours = await self._target.span(pair.target)
+            where = f"queue {pair.target.queue_id} of topic {topic}"
+            if ours.end > theirs.end:
+                raise AdminError(
+                    f"{where} ends at {ours.end} at the target and at {theirs.end} at "
+                    "the source: it is no mirror of it"
+                )
+            last = ours.end - 1
+            if max(ours.begin, theirs.begin) <= last:
+                one = await _identity(self._source, pair.source, last)
+                other = await _identity(self._target, pair.target, last)
+                if one != other:
+                    raise AdminError(
+                        f"{where} has another message at offset {last} than the "
+                        "source: it is no mirror of it"
+                    )
+
+    async def next_offset(self, pair: Pair) -> int:
+        """The offset of the message that the target lacks next."""
+        return (await self._target.span(pair.target)).end
+
+    async def copy(self, pair: Pair, offset: int) -> Copied:
+        """Copy what one pull gives.
+
+        Raises:
+            AdminError: Messages are gone at the source that the target lacks.
+            RemotingError: A server cannot be reached, or refused; what was copied
+                stays, and copying it again does nothing.
+        """
+        data = await _pull(self._source, pair.source, offset)
+        if not data:
+            begin = (await self._source.span(pair.source)).begin
+            if begin > offset:
+                raise AdminError(
+                    f"queue {pair.source.queue_id} of topic {pair.source.topic} begins "
+                    f"at {begin} at the source by now, and the target lacks what was "
+                    f"from {offset} on: delete the topic there, and mirror it anew"
+                )
+            return Copied(0, offset)
+        header = MirrorMessages(pair.target.topic, pair.target.queue_id)
+        answer = await self._target.ask_broker(pair.target.broker_name, header, data)
+        after = answer.header(MessagesMirrored).next_offset
+        return Copied(after - offset, after)
+
+    async def follow(self, group: str, pairs: list[Pair]) -> list[Moved]:
+        """Have a group go on at the target where it goes on at the source.
+
+        Not beyond what is mirrored; the rest follows with the next call.
+
+        Raises:
+            AdminError: The target has no such group.
+            RemotingError: A server cannot be reached, or refused.
+        """
+        wanted: dict[MessageQueue, int] = {}
+        for pair in pairs:
+            theirs, ours = await asyncio.gather(
+                admin_offsets.committed(self._source, group, pair.source),
+                admin_offsets.committed(self._target, group, pair.target),
+            )
+            if theirs is None or theirs == ours:
+                continue
+            span = await self._target.span(pair.target)
+            at = min(max(theirs, span.begin), span.end)
+            if at != ours:
+                wanted[pair.target] = at
+        return await admin_offsets.place(self._target, group, wanted) if wanted else []
+
+
+async def _pull(admin: Admin, queue: MessageQueue, offset: int) -> bytes:
+    """Stored messages from an offset on, as they are; empty where there is none."""
+    header = PullMessage(
+        consumer_group=READER,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=PULLED_AT_ONCE,
+        sys_flag=SUBSCRIPTION_FLAG,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        sub_version=0,
+        subscription="*",
+        expression_type="TAG",
+    )
+    answer = await admin.ask_broker(
+        queue.broker_name, header, expect=(ResponseCode.SUCCESS, *_FOUND_NOTHING)
+    )
+    return answer.body if answer.code == ResponseCode.SUCCESS else b""
+
+
+async def _identity(admin: Admin, queue: MessageQueue, offset: int) -> object:
+    """What is the same of a message wherever it is stored."""
+    data = await _pull(admin, queue, offset)
+    try:
+        one = stored.decode(next(iter(stored.split(data)))) if data else None
+    except MessageError as error:
+        raise BadResponseError(f"broker {queue.broker_name!r} sent {error}") from error
+    return one and (one.queue_offset, one.body, one.properties, one.born_ms)
