@@ -5,7 +5,9 @@ Tests that are there anyhow run again, in processes with another environment.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import builds
+from tests.test_laws import sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -26,11 +29,30 @@ MESSAGES = (
     *("query", "retry", "send", "send_batch", "send_store", "timed", "transactions"),
 )
 """Tests of processors that write, read, change or compare messages' bytes."""
-STARTED = (
-    *("cli/test_serve.py", "cli/test_secured.py", "cli/test_consent.py"),
-    "http/metrics/test_of_workers.py",
+ASKING = {
+    "gateway/cli/times.py": ("gateway/cli/test_times.py", "gateway/cli/test_timer.py"),
+    "gateway/node/traffic.py": ("gateway/node/test_traffic.py",),
+    "ropeway/client/ids.py": ("ropeway/client/test_ids.py",),
+    "ropeway/common/system.py": ("ropeway/common/test_system.py",),
+    "routing/database.py": ("routing/test_database.py",),
+    "routing/embedded.py": ("routing/test_embedded.py", "routing/test_leases.py"),
+    "storage/file/offsets.py": ("storage/file/test_offsets.py",),
+    "storage/tiered/metadata.py": ("storage/tiered/test_metadata.py",),
+}
+"""What asks for the local time or the locale, or has SQLite ask, and its tests."""
+_ASKS = re.compile(
+    r"\b(astimezone|fromtimestamp|localtime|mktime|strftime|strptime|utcoffset"
+    r"|getpreferredencoding|locale|sqlite3)\b|\.now\(|text=True|read_text\(\)"
 )
-"""Tests that start nodes again and again; `test_demo.py` starts one that is used."""
+SPOKEN = (
+    *("acl/test_audit", "acl/test_bootstrap", "acl/test_plain_file", "acl/test_users"),
+    *("gateway/test_config_file", "gateway/test_logs", "gateway/http/test_day_history"),
+    *("gateway/cli/test_consume", "gateway/cli/test_message"),
+    *("gateway/cli/test_context_file", "gateway/cli/test_demo"),
+    *("gateway/cli/test_output", "gateway/cli/test_produce", "gateway/cli/test_stdin"),
+    *("gateway/cli/test_seek_file", "gateway/cli/test_tables", "gateway/cli/test_user"),
+)
+"""Tests of text that comes from files, arguments and pipes, or goes there."""
 SOURCES_OF_LOCALES = Path("/usr", "share", "i18n", "locales", "tr_TR")
 
 
@@ -88,10 +110,13 @@ def test_no_locale_and_no_time_zone_changes_a_thing(tmp_path: Path) -> None:
         check=True,
     )
     assert said.stdout.strip() == "ISO-8859-9"
-    paths = ["acl", "gateway/cli", "gateway/node/timer", "gateway/http", "routing"]
-    paths += ["gateway/test_config_file.py", "gateway/node/transactions"]
-    left_out = [f"--ignore=tests/gateway/{path}" for path in STARTED]
-    passes([*left_out, *(f"tests/{path}" for path in paths)], environment)
+    paths = [*itertools.chain(*ASKING.values()), *(f"{path}.py" for path in SPOKEN)]
+    passes([f"tests/{path}" for path in paths], environment)
+
+
+def test_what_asks_for_a_locale_or_a_time_zone_is_run_in_others() -> None:
+    asking = {name for name in sources() if _ASKS.search((ROOT / name).read_text())}
+    assert asking == ASKING.keys()
 
 
 def test_what_linux_alone_has_is_not_needed() -> None:
