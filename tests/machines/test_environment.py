@@ -23,12 +23,26 @@ ROOT = Path(__file__).parents[2]
 QUICK = "not jvm and not go and not cpp and not server and not slow"
 LOCALE = "tr_TR.ISO-8859-9"
 """Not UTF-8, and the capital of i is not I."""
-MESSAGES = (
-    *("batches", "compaction", "dispatch", "fast_headers", "forged_properties"),
-    *("forged_requests", "forwarded", "half_message", "pop", "pull", "pull_filtered"),
-    *("query", "retry", "send", "send_batch", "send_store", "timed", "transactions"),
-)
-"""Tests of processors that write, read, change or compare messages' bytes."""
+TWINS = {
+    "gateway/node": "moved_messages record_builder",
+    "gateway/node/batches": "records",
+    "gateway/node/timer": "delivery intake pending_timers record_reader",
+    "gateway/node/transactions": "end_records records",
+    "gateway/pop": "revive",
+    "gateway/processors": (
+        "compaction forged_properties forged_requests query send_batch send_store"
+    ),
+    "gateway/wire": "compaction_rows frame properties record_rewrite send_codec",
+    "storage/compaction": (
+        "directory file latest offset_map round snapshot steps writer"
+    ),
+    "storage/file": (
+        "block log log_scan partition reader recovery segments selection writer"
+    ),
+    "storage/sealed": "columns index pick version_1 writer",
+    "storage/tiered": "partition segment_merge",
+}
+"""Tests that reach each call of a function with a compiled form, and its own tests."""
 ASKING = {
     "gateway/cli/times.py": ("gateway/cli/test_times.py", "gateway/cli/test_timer.py"),
     "gateway/node/traffic.py": ("gateway/node/test_traffic.py",),
@@ -72,19 +86,15 @@ def passes(paths: list[str], environment: dict[str, str]) -> None:
 
 
 def test_python_s_own_forms_do_what_the_compiled_ones_do() -> None:
-    """Run what calls functions that have a compiled form.
+    """Run each call of a function that has a compiled form, and what it is tested by.
 
-    All else reaches the codecs of requests and properties alone, as these do.
+    All else does with these forms what it does with those: `tests/fuzz/test_twins.py`.
     """
-    paths = ["wire", "node/batches", "node/timer", "node/transactions"]
-    paths += ["pop/test_service.py", "pop/test_pop_dispatch.py", "pop/test_revive.py"]
-    paths += ["node/test_schedule.py", "node/test_record_builder.py"]
-    paths += ["node/test_moved_messages.py"]
-    found = [f"tests/gateway/{path}" for path in paths]
-    found += [
-        f"tests/storage/{log}" for log in ("compaction", "file", "sealed", "tiered")
+    found = [
+        f"tests/{folder}/test_{name}.py"
+        for folder, names in TWINS.items()
+        for name in names.split()
     ]
-    found += [f"tests/gateway/processors/test_{name}.py" for name in MESSAGES]
     passes(found, {"ROPEWAY_PURE": "1"})
 
 
