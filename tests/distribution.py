@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CLIENTS_ON_PULSAR = "real clients on Pulsar"
 PULSAR = "Pulsar"
 NODES_ON_PULSAR = "nodes on Pulsar"
+LOST_NODES = "nodes on Pulsar that go and come back"
 ZOOKEEPER = "ZooKeeper"
 ROCKETMQ = "our client on RocketMQ"
 SPARK = "Spark"
@@ -32,8 +33,8 @@ SHARING = {
     CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
     SPARK: (
-        r"(ropeway/spark/test_(source|pipelines|tier|compacting|outages)"
-        r"|ropeway/streams/test_(job\w*|mirroring|checkpoint)"
+        r"(ropeway/spark/test_(source|pipelines|tier|compaction_job|outages|tutorial)"
+        r"|ropeway/streams/test_(job|mirror_job|checkpoint)"
         r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"
     ),
     PULSAR: (
@@ -43,7 +44,14 @@ SHARING = {
     NODES_ON_PULSAR: (
         r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients|rolling_upgrade)\.py"
     ),
-    ZOOKEEPER: r"routing/zookeeper/",
+    LOST_NODES: (
+        r"(system/test_(balancing|deletion|moved_retries|names|scale|tutorial_pulsar|zombie)"
+        r"|deploy/test_rollout)\.py"
+    ),
+    ZOOKEEPER: (
+        r"(routing/zookeeper/|system/test_(routes|shared_users)\.py"
+        r"|simulation/test_zookeeper\.py)"
+    ),
     GUARDED: r"system/test_attacks\w*\.py",
     CONTAINERS: r"system/test_(containers|first_steps)\.py",
     WHOLE_TREE: r"test_(architecture|laws|looking)\.py",
@@ -66,6 +74,7 @@ FIRST = [
     "tests/system/test_killed_job.py",
     NODES_ON_PULSAR,
     "tests/system/test_pulsar_cluster.py",
+    LOST_NODES,
     GUARDED,
     "tests/benchmarks/test_hostile.py",
     "tests/system/test_differential_grpc.py",
