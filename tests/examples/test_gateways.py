@@ -38,7 +38,7 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 @pytest.mark.go
 def test_a_go_test_starts_a_gateway_and_leaves_nothing(tmp_path: Path) -> None:
     said = run(
-        ["go", "test", "-count=1", "-v", "."],
+        ["go", "test", *builds.GO_FLAGS, "-count=1", "-v", "."],
         ROOT / "examples" / "go",
         TMPDIR=str(tmp_path),
     )
@@ -74,4 +74,4 @@ def test_the_program_of_the_tutorial_prints_what_stands_there(tmp_path: Path) ->
         run([COMMAND, *asked], tmp_path)
         program = shown["main.go"].replace("127.0.0.1:9876", gateway.name_server)
         (tmp_path / "main.go").write_text(program)
-        assert run(["go", "run", "."], tmp_path) == shown["output"]
+        assert run(["go", "run", *builds.GO_FLAGS, "."], tmp_path) == shown["output"]
