@@ -136,14 +136,29 @@ def _sharing(given: Sequence[str], *, may_leave: bool) -> list[str]:
     return [quiet, f"{LEAVES}{archive}.{secrets.token_hex(8)}"]
 
 
+def installed() -> str:
+    """Which Java there is: a word that another one has not."""
+    return _digest([_fact(_java())])
+
+
 def _kind(options: Sequence[str], classpath: str, main: str) -> str:
     """What two JVMs must have in common for one to use the other's archive."""
-    java = Path(os.path.realpath(shutil.which("java") or "java"))
-    files = [java, *_jars(classpath)]
-    facts = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files]
+    facts = [_fact(one) for one in (_java(), *_jars(classpath))]
     said = [one for one in options if one.startswith(("-XX:+Use", "--"))]
-    text = repr((facts, said, main))
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return _digest((facts, said, main))
+
+
+def _java() -> Path:
+    return Path(os.path.realpath(shutil.which("java") or "java"))
+
+
+def _fact(file: Path) -> tuple[str, int, int]:
+    found = file.stat()
+    return str(file), found.st_size, found.st_mtime_ns
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
 
 
 def _jars(classpath: str) -> Iterator[Path]:

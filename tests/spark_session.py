@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -43,7 +44,7 @@ def main() -> None:
 def spark_classes() -> str:
     """Have drivers map the classes of one that has ended: they start with half the CPU.
 
-    They are of the jars of this environment, where Java wants them, and stay there.
+    Java wants their jars where they were, and as old: they are in the cache, as links.
 
     Returns:
         Options with which a JVM of the same class path does so.
@@ -51,15 +52,16 @@ def spark_classes() -> str:
     import pyspark
 
     installed = Path(pyspark.__file__).parent
-    home = Path(sys.prefix) / "spark" / pyspark.__version__
+    kind = f"{pyspark.__version__}-{jvm.installed()}"
+    home = builds.cache() / "spark" / kind
     archive = home / "classes.jsa"
     options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {QUICK_JVM} -Xlog:cds*=off"
     os.environ["SPARK_HOME"] = str(home)
     with builds.alone(home):
         if not archive.exists():
             for part in ("bin", "jars"):
-                if not (home / part).exists():
-                    (home / part).symlink_to(installed / part)
+                shutil.rmtree(home / part, ignore_errors=True)
+                shutil.copytree(installed / part, home / part, copy_function=_linked)
             part_of_it = archive.with_suffix(".part")
             part_of_it.unlink(missing_ok=True)
             leaves = f"{options} {jvm.LEAVES}{part_of_it}"
@@ -73,6 +75,14 @@ def spark_classes() -> str:
             part_of_it.rename(archive)
     os.environ["SPARK_SUBMIT_OPTS"] = f"{options} -XX:SharedArchiveFile={archive}"
     return f"{QUICK_JVM} -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
+
+
+def _linked(source: str, target: str) -> None:
+    """Another name of a file, or another file where that is on another disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def begin(**more: str) -> SparkSession:
