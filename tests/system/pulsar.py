@@ -240,6 +240,8 @@ class Pulsar:
                 *metadata,
             ],
             self._directory,
+            # One that a run starts once would leave an archive for nobody.
+            shares=self._version == VERSION,
         )
         self._process.wait_until(self._ready, START_SECONDS)
 

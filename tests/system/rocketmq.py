@@ -174,6 +174,8 @@ class RocketMQ:
         main_class: str,
         java: Sequence[str],
         options: Sequence[str] = (),
+        *,
+        shares: bool = True,
     ) -> ForeignProcess:
         process = ForeignProcess(
             name,
@@ -190,6 +192,7 @@ class RocketMQ:
             self._directory,
             # The ports for replicas and for gRPC have no setting for their address.
             {"LD_PRELOAD": str(builds.shared_object(HERE / "bind_loopback.c"))},
+            shares=shares,
         )
         self._running.append(process)
         return process

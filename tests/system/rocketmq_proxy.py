@@ -74,5 +74,7 @@ class RocketMQWithProxy(RocketMQ):
             "proxy.ProxyStartup",
             self._proxy_java,
             ["-n", self.name_server, "-pm", "cluster", "-pc", str(file)],
+            # A run starts one: an archive of its classes would be left for nobody.
+            shares=False,
         )
         proxy.wait_until(lambda: listens(self._grpc_port))
