@@ -17,6 +17,8 @@ def killed_copy(live: Path, copy: Path) -> None:
     for where, _, names in os.walk(live):
         there = copy / os.path.relpath(where, live)
         there.mkdir(parents=True, exist_ok=where != os.fspath(live))
+        with suppress(FileNotFoundError):
+            shutil.copymode(where, there)
         for name in names:
             with suppress(FileNotFoundError):
                 shutil.copy2(Path(where, name), there / name)

@@ -18,6 +18,7 @@ def test_what_vanishes_while_it_is_copied_is_left_out(
 ):
     live = tmp_path / "live"
     (live / "below").mkdir(parents=True)
+    (live / "below").chmod(0o700)
     for name in ("kept", "gone", "below/kept"):
         (live / name).write_text(name)
     copy2 = shutil.copy2
@@ -34,6 +35,7 @@ def test_what_vanishes_while_it_is_copied_is_left_out(
         if path.is_file()
     }
     assert found == {"kept": "kept", "below/kept": "below/kept"}
+    assert (tmp_path / "copy" / "below").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_copy_that_is_there_already_is_an_error(tmp_path: Path):
