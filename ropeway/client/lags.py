@@ -25,7 +25,7 @@ class QueueLag(msgspec.Struct, frozen=True):
 
     queue: MessageQueue
     committed: int
-    """Where the group goes on."""
+    """Where the group goes on; -1 where it has committed nothing."""
     end: int
     """One past the queue's newest message."""
     pulled: int = 0
@@ -35,8 +35,8 @@ class QueueLag(msgspec.Struct, frozen=True):
 
     @property
     def lag(self) -> int:
-        """How many messages are left to read."""
-        return max(0, self.end - self.committed)
+        """How many messages are left to read; all where nothing is committed."""
+        return max(0, self.end - max(0, self.committed))
 
 
 class _OffsetWrapper(msgspec.Struct, rename="camel", frozen=True):

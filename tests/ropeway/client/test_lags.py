@@ -31,3 +31,7 @@ def test_what_queues_hold_is_read_in_order():
         QueueSpan(MessageQueue("t", "b", 0), begin=0, end=0),
         QueueSpan(MessageQueue("t", "b", 1), begin=2, end=9, newest_ms=7),
     ]
+
+
+def test_all_is_left_to_read_where_nothing_was_committed():
+    assert QueueLag(MessageQueue("t", "b", 0), committed=-1, end=3).lag == 3
