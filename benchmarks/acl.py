@@ -92,14 +92,15 @@ def permitting() -> Iterator[str]:
 
 @contextmanager
 def serving(
-    kind: str, directory: Path, admin_url: str
+    kind: str, directory: Path, admin_url: str, frame: bytes
 ) -> Iterator[tuple[int, socket.socket]]:
-    """A server's process id, and a connection to it."""
+    """A server's process id, and a connection to it that has sent a frame."""
     directory.mkdir()
     file, port = directory / "ropeway.toml", free_ports(1)[0]
     file.write_text(
         f'data = "{directory / "data"}"\n[[listeners]]\nport = {port}\n'
-        + settings(kind, directory, admin_url)
+        # A disk or a machine that is slow for a moment refuses nothing here.
+        "[limits]\nsend_wait_ms = 60_000\n" + settings(kind, directory, admin_url)
     )
     server = subprocess.Popen(
         [
@@ -115,7 +116,10 @@ def serving(
         stderr=subprocess.DEVNULL,
     )
     try:
-        yield server.pid, connected(port)
+        connection = connected(port)
+        # Who does not sign in for a while is closed, and other servers start first.
+        requests.ask(connection, frame)
+        yield server.pid, connection
     finally:
         server.terminate()
         server.wait()
@@ -159,6 +163,8 @@ def frames() -> dict[str, bytes]:
 
 
 CASES = ("off, unsigned", "off, signed", *TARGETS)
+SIGNED = {"off": "unsigned", "plain": "signed", "users": "signed", "pulsar": "token"}
+"""What the frames have that servers of each kind take."""
 
 
 def main(rounds: int, sends: int) -> None:
@@ -167,8 +173,10 @@ def main(rounds: int, sends: int) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         admin_url = stack.enter_context(permitting())
         servers = {
-            kind: stack.enter_context(serving(kind, Path(name) / kind, admin_url))
-            for kind in ("off", "plain", "users", "pulsar")
+            kind: stack.enter_context(
+                serving(kind, Path(name) / kind, admin_url, made[what])
+            )
+            for kind, what in SIGNED.items()
         }
         for number in range(rounds + 1):
             for case in CASES:
