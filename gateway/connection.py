@@ -229,6 +229,11 @@ class Connection(RequestScheduler, asyncio.Protocol):
 
     # -- the server's side
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What the transport has yet to write."""
+        return self._transport.get_write_buffer_size() if self._transport else 0
+
     def abort(self) -> None:
         """Close at once, whatever is unsent."""
         if self._transport is not None:

@@ -34,6 +34,10 @@ class OpenConnection(ClientConnection, Protocol):
     def in_flight(self) -> int:
         """Requests being worked on."""
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What the transport has yet to write."""
+
     def drain(self) -> None:
         """Begin no more requests."""
 

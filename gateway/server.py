@@ -39,6 +39,8 @@ log = structlog.get_logger(__name__)
 _BACKLOG = 1024
 _SWEEP_S = 1.0
 _POLL_S = 0.01
+_LINGER_S = 1.0
+"""Time for TLS clients to close their side, too, when all is sent: Java's do not."""
 _EXPIRE_EVERY_S = 10.0
 """ClientHousekeepingService's interval, RocketMQ 5.3.4."""
 _ACCEPTS = 256
@@ -270,7 +272,12 @@ class Server:
         await _until(lambda: _close_answered(connections), deadline)
         for connection in connections:
             connection.close()
-        await _until(lambda: all(one.closed for one in connections), deadline)
+        await _until(
+            lambda: all(one.closed or not one.unsent_bytes for one in connections),
+            deadline,
+        )
+        over = min(deadline, asyncio.get_running_loop().time() + _LINGER_S)
+        await _until(lambda: all(one.closed for one in connections), over)
         for connection in connections:
             connection.abort()
         for task in list(self._node.tasks):

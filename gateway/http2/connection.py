@@ -163,6 +163,11 @@ class Connection(asyncio.Protocol):
         # One that takes nothing would stay for ever.
         self._look_after(_LINGER_S, self._transport.abort)
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What the transport has yet to write."""
+        return self._transport.get_write_buffer_size() if self._transport else 0
+
     def abort(self) -> None:
         """Close at once, whatever the client has not taken."""
         self.closed = self.receiver.closed = True
