@@ -32,7 +32,13 @@ def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(tools)},
+        # What it installs to try it out is tried once.
+        env={
+            **os.environ,
+            "PYTHONPATH": str(tools),
+            "PIP_NO_COMPILE": "1",
+            "CFLAGS": "-O0",
+        },
     )
 
 
