@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS_ON_PULSAR = "real clients on Pulsar"
+CLIENTS = "real clients on the embedded log"
+GRPC_CLIENTS = "real clients of gRPC on the embedded log"
 PULSAR = "Pulsar"
 NODES_ON_PULSAR = "nodes on Pulsar"
 LOST_NODES = "nodes on Pulsar that go and come back"
@@ -31,6 +33,9 @@ CONTAINERS = "containers"
 WHOLE_TREE = "the whole tree"
 SHARING = {
     CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
+    GRPC_CLIENTS: r"clients/test_grpc\w*\.py",
+    # Those two take as long as all others.
+    CLIENTS: r"clients/test_(?!consuming|restarts)\w+\.py",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
     SPARK: (
         r"(ropeway/spark/test_(source|pipelines|tier|compaction_job|outages|tutorial)"
@@ -81,6 +86,8 @@ FIRST = [
     "tests/system/test_differential.py",
     "tests/clients/test_restarts.py",
     "tests/clients/test_consuming.py",
+    CLIENTS,
+    GRPC_CLIENTS,
     "tests/benchmarks/test_smoke.py",
     "tests/system/test_spark_cluster.py",
     ZOOKEEPER,

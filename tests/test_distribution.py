@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.distribution import (
+    CLIENTS,
     CLIENTS_ON_PULSAR,
     FIRST,
+    GRPC_CLIENTS,
     GUARDED,
     LOST_NODES,
     NODES_ON_PULSAR,
@@ -29,6 +31,9 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group(f"{consuming}::test_a[pulsar-Java 5.5.0]") == CLIENTS_ON_PULSAR
     restarts = "tests/clients/test_restarts.py"
     assert group(f"{restarts}::test_a[kill-pulsar-Go 2.1.2]") == CLIENTS_ON_PULSAR
+    for name in ("test_query", "test_options"):
+        assert group(f"tests/clients/{name}.py::test_a[embedded-Go 2.1.2]") == CLIENTS
+    assert group("tests/clients/test_grpc_types.py::test_a[embedded-x]") == GRPC_CLIENTS
     assert group("tests/storage/pulsar/test_log.py::test_a") == PULSAR
     assert group("tests/system/test_native_clients.py::test_a") == PULSAR
     assert group("tests/ropeway/client/test_admin.py::test_a[rocketmq]") == ROCKETMQ
