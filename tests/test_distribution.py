@@ -40,7 +40,8 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group("tests/ropeway/streams/test_job.py::test_a") == SPARK
     assert group("tests/ropeway/spark/test_source.py::test_a[rocketmq]") == SPARK
     assert group("tests/system/test_slaves.py::test_a") == NODES_ON_PULSAR
-    assert group("tests/system/test_moving.py::test_a") == NODES_ON_PULSAR
+    for name in ("test_moving", "test_spark_failover"):
+        assert group(f"tests/system/{name}.py::test_a") == NODES_ON_PULSAR
     for name in ("system/test_names", "system/test_zombie", "deploy/test_rollout"):
         assert group(f"tests/{name}.py::test_a") == LOST_NODES
     for name in ("test_attacks", "test_attacks_forged"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ropeway.client import send_request
 from ropeway.client.base import Client
 from ropeway.client.config import ProducerConfig
-from ropeway.client.errors import ConnectionFailedError, TopicNotFoundError
+from ropeway.client.errors import ConnectionFailedError
 from ropeway.client.ids import UniqueKeys
 from ropeway.client.instance import Instance
 from ropeway.client.routes import MASTER_ID
@@ -73,13 +73,11 @@ class BatchProducer(Client):
 
         Raises:
             TopicNotFoundError: There is no such topic.
+            ConnectionFailedError: None of its brokers has a master now.
             RemotingError: No name server answers.
         """
         self._instance.ensure_started()
-        route = await self._instance.routes.fetch(topic)
-        if not route.write_queues:
-            raise TopicNotFoundError(f"topic {topic!r} has no queue to write to")
-        return route.write_queues
+        return (await self._instance.routes.fetch(topic)).writable(topic)
 
     async def stage(self, queue: MessageQueue, messages: Sequence[Message]) -> Staged:
         """Hand messages of one queue to its broker, for a commit to come.

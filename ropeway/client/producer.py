@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from ropeway.client import send_request
 from ropeway.client.base import Client
 from ropeway.client.config import ProducerConfig
-from ropeway.client.errors import (
-    RemotingError,
-    TopicNotFoundError,
-    may_succeed_elsewhere,
-)
+from ropeway.client.errors import RemotingError, may_succeed_elsewhere
 from ropeway.client.ids import UniqueKeys
 from ropeway.client.instance import Instance
 from ropeway.client.queue_selector import QueueChoice
@@ -176,6 +172,8 @@ class Producer(Client):
                 is_last = attempt == self._config.retries
                 if is_last or not may_succeed_elsewhere(error):
                     raise
+                # The broker may have another master now.
+                await self._instance.routes.refresh()
             else:
                 return
 
@@ -241,6 +239,7 @@ class Producer(Client):
 
         Raises:
             TopicNotFoundError: There is no such topic, and none is created.
+            ConnectionFailedError: None of its brokers has a master now.
             RemotingError: No name server answers.
         """
         self._instance.ensure_started()
@@ -250,9 +249,7 @@ class Producer(Client):
         route = await self._instance.routes.get_or_borrow(
             topic, self._config.default_queues
         )
-        if not route.write_queues:
-            raise TopicNotFoundError(f"topic {topic!r} has no queue to write to")
-        return route.write_queues
+        return route.writable(topic)
 
     def _single(self, message: Message) -> tuple[MakeRequest, list[str]]:
         config = self._config

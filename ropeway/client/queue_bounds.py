@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.client.errors import ConnectionFailedError
 from ropeway.client.message import ConsumeFrom
 from ropeway.gateway.wire.commands.offsets import (
     GetMaxOffset,
@@ -86,5 +87,10 @@ async def start_offset(
 async def _ask(instance: Instance, queue: MessageQueue, header: Header) -> int:
     await instance.routes.get(queue.topic)
     address = instance.routes.master(queue.broker_name)
-    response = await instance.connections.request(address, header)
+    try:
+        response = await instance.connections.request(address, header)
+    except ConnectionFailedError:
+        # The broker may have another master when it is asked again.
+        await instance.routes.refresh()
+        raise
     return response.header(Offset).offset

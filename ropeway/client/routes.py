@@ -41,6 +41,21 @@ class Route(Struct, frozen=True):
     """Sorted; only of brokers that have a master."""
     brokers: dict[str, dict[int, str]]
     """Broker name to broker id (0 is the master) to address."""
+    masterless: tuple[str, ...] = ()
+    """Brokers that would have queues to write to, if they had a master now."""
+
+    def writable(self, topic: str) -> tuple[MessageQueue, ...]:
+        """The queues to write to, at least one.
+
+        Raises:
+            ConnectionFailedError: None of their brokers has a master now.
+            TopicNotFoundError: The topic has none.
+        """
+        if self.write_queues:
+            return self.write_queues
+        if self.masterless:
+            raise ConnectionFailedError(", ".join(self.masterless), "has no master")
+        raise TopicNotFoundError(f"topic {topic!r} has no queue to write to")
 
 
 def make_route(
@@ -59,6 +74,7 @@ def make_route(
     }
     read: list[MessageQueue] = []
     write: list[MessageQueue] = []
+    masterless: list[str] = []
     for queues in data.queue_datas:
         name = queues.broker_name
         readable = _limited(queues.read_queue_nums, max_queues)
@@ -67,7 +83,11 @@ def make_route(
             read += (MessageQueue(topic, name, id_) for id_ in range(readable))
         if queues.perm & _WRITE and MASTER_ID in brokers.get(name, {}):
             write += (MessageQueue(topic, name, id_) for id_ in range(writable))
-    return Route(tuple(sorted(read)), tuple(sorted(write)), brokers)
+        elif queues.perm & _WRITE and writable:
+            masterless.append(name)
+    return Route(
+        tuple(sorted(read)), tuple(sorted(write)), brokers, tuple(sorted(masterless))
+    )
 
 
 def _limited(count: int, limit: int | None) -> int:

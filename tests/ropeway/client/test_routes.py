@@ -11,7 +11,7 @@ from ropeway.client import (
     TopicNotFoundError,
 )
 from ropeway.client.connections import Connections
-from ropeway.client.routes import DEFAULT_TOPIC, Routes, make_route
+from ropeway.client.routes import DEFAULT_TOPIC, Route, Routes, make_route
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
@@ -53,6 +53,22 @@ def test_a_route_has_what_may_be_read_and_what_may_be_written():
     ]
     # "a" may only be read, and "s" has no master.
     assert route.write_queues == (MessageQueue("t", "b", 0),)
+    assert route.masterless == ("s",)
+    assert route.writable("t") == route.write_queues
+
+
+def test_a_route_without_masters_is_an_outage_and_one_without_queues_is_not():
+    def route(perm: int, *ids: str) -> Route:
+        data = bodies.TopicRoute(
+            broker_datas=[broker_data("b", *ids)],
+            queue_datas=[queue_data("b", perm, 1, 1)],
+        )
+        return make_route("t", data)
+
+    with pytest.raises(ConnectionFailedError, match="b: has no master"):
+        route(6, "1").writable("t")
+    with pytest.raises(TopicNotFoundError, match="topic 't' has no queue to write to"):
+        route(4, "0").writable("t")
 
 
 @scenario

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ropeway.spark.options import Options
 
 WAITS = "waiting for servers"
+AWAY_S = 5
+"""Longer than the longest wait between two attempts."""
 
 
 class Served:
@@ -48,9 +51,12 @@ class Served:
     def lost(self) -> None:
         self._gateway.kill()
 
-    def restart(self) -> None:
-        self._gateway.kill()
+    def back(self) -> None:
         self._gateway.start()
+
+    def restart(self) -> None:
+        self.lost()
+        self.back()
 
     def during(self, ask: Callable[[], Any]) -> Any:
         """What is answered to who has asked while nobody was there."""
@@ -166,7 +172,7 @@ def test_a_query_goes_on_over_kills_and_each_row_is_there_once(
     copy = served.topics.make(1)
     options = {"nameServer": served.topics.name_server}
     rows = spark.readStream.format("ropeway").options(**options, topic=served.topic)
-    query = (
+    copying = (
         rows.option("startingOffsets", "earliest")
         .load()
         .select("value")
@@ -174,15 +180,36 @@ def test_a_query_goes_on_over_kills_and_each_row_is_there_once(
         .options(**options, topic=copy)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(processingTime="200 milliseconds")
-        .start()
     )
+    query = copying.start()
     expected = ["a", "b", "c"]
-    for letter in "de":
+
+    def until_copied() -> None:
         until(lambda: not query.isActive or served.topics.read(copy) == expected)
         assert query.isActive, query.exception()
+
+    for letter in "de":
+        until_copied()
         served.restart()
         served.topics.send(served.topic, [letter])
         expected.append(letter)
-    until(lambda: not query.isActive or served.topics.read(copy) == expected)
-    assert query.isActive, query.exception()
+    until_copied()
+    query.stop()
+    # Spark tells where a query waits, and afterwards for how long it did.
+    served.topics.send(served.topic, ["f"])
+    expected.append("f")
+    served.lost()
+    query = copying.start()
+    until(lambda: query.status["message"].startswith("Getting offsets from"))
+    time.sleep(AWAY_S)
+    assert query.status["isTriggerActive"]
+    served.back()
+    until_copied()
+
+    def waited_ms() -> list[int]:
+        found = [one for one in query.recentProgress if one["numInputRows"]]
+        return [one["durationMs"]["latestOffset"] for one in found]
+
+    until(waited_ms)
+    assert max(waited_ms()) >= AWAY_S * 1000
     query.stop()
