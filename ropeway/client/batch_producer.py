@@ -200,6 +200,9 @@ class BatchProducer(Client):
             for name, data in table.items()
             if str(MASTER_ID) in data.broker_addrs
         }
+        # Any of them may have the last batch, and decides then what is in it.
+        if masterless := table.keys() - masters.keys():
+            raise ConnectionFailedError(", ".join(sorted(masterless)), "has no master")
         if not masters:
-            raise ConnectionFailedError("brokers", "none has a master now")
+            raise ConnectionFailedError("brokers", "none is there now")
         return masters

@@ -10,12 +10,15 @@ import pytest
 from ropeway.client import (
     Admin,
     BatchProducer,
+    ConnectionFailedError,
     ConsumeFrom,
     ConsumerConfig,
     Message,
     PullConsumer,
     ResponseError,
 )
+from ropeway.gateway.wire.codes import RequestCode
+from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import PATIENCE, PATIENT, PATIENT_PRODUCER
 from tests.system.ropeway import Ropeway
 
@@ -89,6 +92,30 @@ def test_a_batch_appears_in_all_its_queues_once_however_often_it_is_committed(
             assert not await producer.commit(0, await stage(producer, "h"))
         found = await bodies(gateway.name_server, 7)
         assert found == [b"a", b"b", b"c", b"d", b"e", b"f", b"g"]
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_committed_while_a_broker_has_no_master() -> None:
+    """It may be the one that has this very batch, to be delivered once."""
+
+    async def scenario() -> None:
+        async with (
+            FakeServer() as server,
+            BatchProducer(server.address, "sink", config=PATIENT_PRODUCER) as producer,
+        ):
+            table = ",".join(
+                f'"{name}":{{"brokerAddrs":{{"{id_}":"{server.address}"}},'
+                f'"brokerName":"{name}","cluster":"c"}}'
+                for name, id_ in (("a", 0), ("b", 1))
+            )
+            body = f'{{"brokerAddrTable":{{{table}}},"clusterAddrTable":{{}}}}'
+            server.behaviours[RequestCode.GET_BROKER_CLUSTER_INFO] = lambda _: Answer(
+                body=body.encode()
+            )
+            with pytest.raises(ConnectionFailedError, match="b: has no master"):
+                await producer.commit(0, [("a", 0)])
+            assert not server.asked(RequestCode.ROPEWAY_COMMIT_BATCH)
 
     asyncio.run(scenario())
 
