@@ -12,8 +12,15 @@ from ropeway.client.errors import ConnectionFailedError, RemotingError
 from ropeway.client.instance import Instance
 from ropeway.client.queue_client import QueueClient
 from ropeway.client.retry import through_outages
+from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX
 from ropeway.client.subscription import parse
+from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
+from ropeway.gateway.wire.commands.namesrv import (
+    GetAllTopicList,
+    GetBrokerClusterInfo,
+)
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
 
 if TYPE_CHECKING:
@@ -65,6 +72,31 @@ class BulkReader(QueueClient):
         """
         self._instance.ensure_started()
         return list((await self._instance.routes.fetch(topic)).read_queues)
+
+    async def topics(self) -> list[str]:
+        """The topics that are users', sorted: none of brokers, nor of groups.
+
+        Raises:
+            RemotingError: A name server or a broker does not tell.
+        """
+        self._instance.ensure_started()
+        ask = self._instance.routes.ask
+        listed = (await ask(GetAllTopicList())).json(bodies.TopicList).topic_list
+        cluster = (await ask(GetBrokerClusterInfo())).json(bodies.ClusterInfo)
+        not_users: set[str] = set()
+        for broker in cluster.broker_addr_table.values():
+            # The master, where there is one.
+            address = broker.broker_addrs[min(broker.broker_addrs)]
+            answer = await self._instance.connections.request(
+                address, GetSystemTopicListFromBroker()
+            )
+            not_users.update(answer.json(bodies.TopicList).topic_list)
+        return sorted(
+            topic
+            for topic in listed
+            if topic not in not_users
+            and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        )
 
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Store the group's offsets.

@@ -40,7 +40,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: Options, wanted: Sequence[str]) -> None:
         self._options = options
-        self._topics = require_topics(options)
+        require_topics(options)
         self._wanted = list(wanted)
         self._allowed: dict[str, frozenset[object]] = {}
         """Column to the values that a filter lets through."""
@@ -70,7 +70,7 @@ class BatchReader(DataSourceReader):
 
     async def _plan(self, reader: BulkReader) -> list[Ranges]:
         options = self._options
-        there = await all_queues(reader, self._topics)
+        there = await all_queues(reader, options)
         check_ends(options, there)
         queues = [
             queue

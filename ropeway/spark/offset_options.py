@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 from typing import TYPE_CHECKING
 
-from ropeway.client import MessageQueue
+from ropeway.client import MessageQueue, TopicNotFoundError
 from ropeway.client.bulk import MessagesGoneError
 from ropeway.spark.options import COMMITTED, EARLIEST, LATEST
 
@@ -100,9 +102,21 @@ def _listed(queues: Iterable[MessageQueue]) -> str:
     return ", ".join(found[:_NAMED]) + more
 
 
-async def all_queues(reader: BulkReader, topics: Iterable[str]) -> list[MessageQueue]:
-    """The queues of all topics, as they are now."""
-    return [queue for topic in topics for queue in await reader.queues(topic)]
+async def all_queues(reader: BulkReader, options: Options) -> list[MessageQueue]:
+    """The queues of all topics that are to be read, as they are now.
+
+    Raises:
+        TopicNotFoundError: A topic that was named does not exist.
+        RemotingError: A name server or a broker does not tell.
+    """
+    found = [one for topic in options.topics for one in await reader.queues(topic)]
+    if options.pattern is not None:
+        for topic in await reader.topics():
+            if re.fullmatch(options.pattern, topic):
+                # It may be deleted meanwhile.
+                with contextlib.suppress(TopicNotFoundError):
+                    found += await reader.queues(topic)
+    return found
 
 
 async def resolve(

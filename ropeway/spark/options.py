@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ropeway.client import Credentials
 from ropeway.client.config import ClientConfig, ProducerConfig
+from ropeway.client.subscription import Sql
 from ropeway.client.tls import TlsFiles
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ C = TypeVar("C", bound=ClientConfig)
 
 EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly-once", "at-least-once"
-DEFAULT_GROUP = "ropeway-spark"
+DEFAULT_PREFIX = "ropeway"
 
 Offsets = dict[str, dict[str, int]]
 """Topic to queue to offset; a queue is `broker:queue id`, as in Spark's checkpoints."""
@@ -50,6 +51,8 @@ _NAMES = (
     *("minPartitions", "minOffsetsPerTrigger", "maxTriggerDelay"),
     *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
     "startingOffsetsByTimestampStrategy",
+    *("subscribePattern", "groupIdPrefix", "includeHeaders", "sql"),
+    *("txnAppId", "txnVersion"),
     *("guarantee", "producerId", "outageTimeoutMs", "accessKey", "secretKey", "tls"),
     *("tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
 )
@@ -65,11 +68,15 @@ class Options(Struct, frozen=True, kw_only=True):
     name_server: str
     """Empty where only a tier is read."""
     topics: tuple[str, ...]
+    pattern: str | None = None
+    """All topics are read whose whole name it matches."""
     tier: tuple[str, ...] = ()
     """URLs of brokers' tiers, which are read instead of brokers."""
     group: str | None = None
     """Whose stored offsets are read, and written after each batch of a stream."""
+    group_prefix: str = DEFAULT_PREFIX
     tags: str = "*"
+    """What brokers give: tags, or an `Sql` condition."""
     starting: str | Offsets | None = None
     ending: str | Offsets | None = None
     starting_ms: int | Offsets | None = None
@@ -91,14 +98,22 @@ class Options(Struct, frozen=True, kw_only=True):
     """How long it does, at most."""
     fail_on_data_loss: bool = True
     include_properties: bool = False
+    include_headers: bool = False
     guarantee: str = EXACTLY_ONCE
     producer_id: str | None = None
     """Whose batches a stream commits; by default those of its query."""
+    transaction: tuple[str, int] | None = None
+    """Whose batch a table is, and its number."""
     outage_timeout_s: float = _OUTAGE_MS / 1000
     """How long servers may be away before the query fails."""
     credentials: Credentials | None = None
     tls: TlsFiles | None = None
     tls_server_name: str | None = None
+
+    @property
+    def reading_group(self) -> str:
+        """In whose name queues are read."""
+        return self.group or f"{self.group_prefix}-spark"
 
     def client_config(self) -> ClientConfig:
         """How clients are set up."""
@@ -130,17 +145,28 @@ def read_options(given: Mapping[str, str]) -> Options:
     if (key is None) != (secret is None):
         raise ValueError("accessKey and secretKey: one is missing; allowed: both, none")
     tier = tuple(part.strip() for part in given.get("tier", "").split(",") if part)
+    topics = tuple(
+        part.strip() for part in given.get("topic", "").split(",") if part.strip()
+    )
+    pattern = _pattern(given)
+    if pattern is not None and (topics or tier):
+        raise ValueError(
+            f"option subscribePattern is {pattern!r}, and there is "
+            f"{'topic' if topics else 'tier'}; allowed: one of them"
+        )
     outage_ms = _number(given, "outageTimeoutMs", 0)
     return Options(
         name_server=""
         if tier
         else _required(given, "nameServer", "host:port[;host:port...]"),
         tier=tier,
-        topics=tuple(
-            part.strip() for part in given.get("topic", "").split(",") if part.strip()
-        ),
+        topics=topics,
+        pattern=pattern,
         group=given.get("group"),
-        tags=given.get("tags", "*"),
+        group_prefix=_required(given, "groupIdPrefix", "a name")
+        if "groupIdPrefix" in given
+        else DEFAULT_PREFIX,
+        tags=_expression(given),
         starting=_offsets(given, "startingOffsets", (EARLIEST, LATEST, COMMITTED)),
         ending=_offsets(given, "endingOffsets", (LATEST,)),
         # As in Spark's Kafka source, a time for all comes before those of queues.
@@ -168,6 +194,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         include_properties=_choice(
             given, "includeProperties", _BOOLEANS, default=False
         ),
+        include_headers=_choice(given, "includeHeaders", _BOOLEANS, default=False),
         guarantee=_choice(
             given,
             "guarantee",
@@ -175,6 +202,7 @@ def read_options(given: Mapping[str, str]) -> Options:
             default=EXACTLY_ONCE,
         ),
         producer_id=given.get("producerId"),
+        transaction=_transaction(given),
         outage_timeout_s=(_OUTAGE_MS if outage_ms is None else outage_ms) / 1000,
         credentials=None
         if key is None or secret is None
@@ -226,15 +254,48 @@ def _tls(given: Mapping[str, str]) -> TlsFiles | None:
     return files if _choice(given, "tls", _BOOLEANS, default=named) else None
 
 
-def require_topics(options: Options) -> tuple[str, ...]:
-    """The topics to read.
+def require_topics(options: Options) -> None:
+    """Refuse to read nothing.
 
     Raises:
-        ValueError: There are none.
+        ValueError: No topic is named, nor a pattern of topics.
     """
-    if not options.topics:
-        raise ValueError("option topic is missing; allowed: names, joined by commas")
-    return options.topics
+    if not options.topics and options.pattern is None:
+        raise ValueError(
+            "option topic is missing; allowed: names, joined by commas, or "
+            "subscribePattern"
+        )
+
+
+def _pattern(given: Mapping[str, str]) -> str | None:
+    pattern = given.get("subscribePattern")
+    if pattern is None:
+        return None
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(
+            f"option subscribePattern is {pattern!r}: {error}; allowed: a regular "
+            "expression of Python, like orders-.*"
+        ) from error
+    return pattern
+
+
+def _expression(given: Mapping[str, str]) -> str:
+    tags, condition = given.get("tags", "*"), given.get("sql")
+    if condition is None:
+        return tags
+    if tags.strip() != "*" or "tier" in given:
+        other = "tier" if "tier" in given else "tags"
+        raise ValueError(f"options sql and {other} are given; allowed: one of them")
+    return Sql(_required(given, "sql", "a condition, like amount > 5"))
+
+
+def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
+    name, version = given.get("txnAppId"), _number(given, "txnVersion", 0)
+    if (name is None) != (version is None):
+        raise ValueError("txnAppId and txnVersion: one is missing; allowed: both, none")
+    return None if name is None or version is None else (name, version)
 
 
 def _required(given: Mapping[str, str], name: str, allowed: str) -> str:

@@ -13,10 +13,10 @@ from pyspark.sql.datasource import InputPartition
 
 from ropeway.client import BulkReader, MessageQueue
 from ropeway.client.retry import through_outages
+from ropeway.client.subscription import Sql
 from ropeway.client.sync import LoopThread
 from ropeway.spark.clients import lent
 from ropeway.spark.frames import read_frames
-from ropeway.spark.options import DEFAULT_GROUP
 from ropeway.spark.rows import to_batch
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def open_reader(options: Options) -> BulkReader:
     """A client, not started yet."""
     return BulkReader(
         options.name_server,
-        options.group or DEFAULT_GROUP,
+        options.reading_group,
         config=options.client_config(),
     )
 
@@ -154,10 +154,10 @@ def read(
     expression, named = options.tags, _named(options.tags)
     if tags is not None and named is None:
         named = tags
-        if all(map(_can_be_asked_for, tags)):
+        if expression.strip() == "*" and all(map(_can_be_asked_for, tags)):
             expression = " || ".join(sorted(tags))
     conditions = {"tag": named, "key": keys}
-    group = options.group or DEFAULT_GROUP
+    group = options.reading_group
     with lent(BulkReader, options, lambda: open_reader(options), group) as reader:
         for one in task.ranges:
             for data in parts(reader, one, expression, options):
@@ -168,8 +168,8 @@ def read(
 
 
 def _named(expression: str) -> frozenset[str] | None:
-    """The tags of an expression; None for all."""
-    if expression.strip() == "*":
+    """The tags of an expression; None for all, and for a condition."""
+    if expression.strip() == "*" or isinstance(expression, Sql):
         return None
     # Brokers choose by hashes, and different tags may have the same.
     return frozenset(part.strip() for part in expression.split("||"))

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     IntegerType,
@@ -23,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from ropeway.gateway.wire import properties as names
+from ropeway.spark.pairs import read_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
 
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
-_MAP = pa.map_(pa.string(), pa.string())
-
 TYPES: dict[str, DataType] = {
     "value": BinaryType(),
     "key": StringType(),
@@ -47,16 +48,19 @@ TYPES: dict[str, DataType] = {
     "born_timestamp": TimestampType(),
     "msg_id": StringType(),
     "properties": MapType(StringType(), StringType()),
+    "headers": ArrayType(
+        StructType().add("key", StringType()).add("value", BinaryType())
+    ),
 }
-"""Every column that a topic has: `key` is what RocketMQ calls KEYS."""
+"""Every column that a topic has: `key` is what RocketMQ calls KEYS, and `headers` are
+the properties as Spark's Kafka source has a record's headers."""
 
 _DEFAULT = ("value", "key", "tag", "topic", "broker", "queue", "offset", "timestamp")
 
 
-def default_schema(*, include_properties: bool) -> StructType:
-    """The columns that a reader gets who asks for none."""
-    columns = _DEFAULT + (("properties",) if include_properties else ())
-    return StructType([StructField(name, TYPES[name]) for name in columns])
+def default_schema(*more: str) -> StructType:
+    """The columns that a reader gets who asks for none, and more."""
+    return StructType([StructField(name, TYPES[name]) for name in (*_DEFAULT, *more)])
 
 
 def check_schema(schema: StructType) -> None:
@@ -135,12 +139,22 @@ def _times(times_ms: Any) -> Any:
     return pa.array(times_ms, _MILLISECONDS).cast(_TIMESTAMP)
 
 
+_MAPS = to_arrow_type(TYPES["properties"])
+_HEADERS = to_arrow_type(TYPES["headers"])
+
+
 def _maps(found: Frames, _queue: MessageQueue) -> Any:
-    pairs = [
-        list(names.parse(one.decode(errors="replace")).items())
-        for one in found.properties.to_pylist()
-    ]
-    return pa.array(pairs, _MAP)
+    pairs = read_pairs(found.properties)
+    return pa.MapArray.from_arrays(pairs.offsets, pairs.names, pairs.values, type=_MAPS)
+
+
+def _headers(found: Frames, _queue: MessageQueue) -> Any:
+    pairs = read_pairs(found.properties)
+    structs = pa.StructArray.from_arrays(
+        [pairs.names, pairs.values.cast(pa.binary())],
+        fields=list(_HEADERS.value_type),
+    )
+    return pa.ListArray.from_arrays(pairs.offsets, structs, type=_HEADERS)
 
 
 _ARRAYS: dict[str, Callable[[Frames, MessageQueue], Any]] = {
@@ -156,4 +170,5 @@ _ARRAYS: dict[str, Callable[[Frames, MessageQueue], Any]] = {
     "born_timestamp": lambda found, _: _times(found.born_ms),
     "msg_id": _property(names.UNIQ_KEY),
     "properties": _maps,
+    "headers": _headers,
 }

@@ -30,7 +30,7 @@ from ropeway.client.retry import through_outages
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.spark.clients import lent
 from ropeway.spark.message_encoder import TYPES, Packer
-from ropeway.spark.options import AT_LEAST_ONCE
+from ropeway.spark.options import AT_LEAST_ONCE, EXACTLY_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -96,26 +96,47 @@ def check_columns(schema: StructType, options: Options) -> None:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Sends the rows of a table: with `exactly-once` all of them, or none."""
+    """Sends the rows of a table: with `exactly-once` all of them, or none.
+
+    Raises:
+        ValueError: The options name a transaction, and the guarantee is another one.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._producer_id = f"spark-{uuid.uuid4().hex}"
+        if options.transaction is None:
+            self._producer_id, self._number = f"spark-{uuid.uuid4().hex}", 0
+        else:
+            self._producer_id, self._number = options.transaction
+            if options.guarantee != EXACTLY_ONCE:
+                raise ValueError(
+                    f"options txnAppId and guarantee {options.guarantee} are given; "
+                    "allowed: txnAppId with exactly-once"
+                )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Stage or send the rows of one task."""
-        return write(iterator, self._options, self._producer_id, 0)
+        return write(iterator, self._options, self._producer_id, self._number)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make them visible."""
-        commit(self._options, messages, 0)
+        """Make them visible, once for each transaction."""
+        commit(self._options, messages, self._number)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Sends the rows of a stream, batch by batch."""
+    """Sends the rows of a stream, batch by batch.
+
+    Raises:
+        ValueError: The options name a transaction, as those of a table do.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        if options.transaction is not None:
+            raise ValueError(
+                "option txnAppId is given for a stream; allowed: for a table, as in "
+                "foreachBatch; whose batches those of a stream are, producerId says"
+            )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Stage or send the rows of one task of a batch."""

@@ -30,7 +30,11 @@ class RopewayDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of who asks for none."""
         options = read_options(self.options)
-        return default_schema(include_properties=options.include_properties)
+        asked = {
+            "properties": options.include_properties,
+            "headers": options.include_headers,
+        }
+        return default_schema(*(name for name, wanted in asked.items() if wanted))
 
     def reader(self, schema: StructType) -> BatchReader:
         """Read topics as they are."""

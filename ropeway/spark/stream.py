@@ -1,7 +1,8 @@
 """Reading topics as streams: where a batch ends, and what Spark has done with it.
 
 Offsets are all that Spark keeps in its checkpoint: topic to queue to offset. A queue
-that they leave out is new and is read from its first message.
+that they leave out is new, as that of a new topic that a pattern matches, and is read
+from its first message.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, wanted: Sequence[str]) -> None:
         self._options = options
         require_endless(options)
-        self._topics = require_topics(options)
+        require_topics(options)
         self._wanted = list(wanted)
         self._driver = Driver(options)
         self._target: dict[MessageQueue, int] | None = None
@@ -60,7 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins."""
 
         async def ask(reader: BulkReader) -> Offsets:
-            queues = await offset_options.all_queues(reader, self._topics)
+            queues = await offset_options.all_queues(reader, self._options)
             starting = await offset_options.first_offsets(
                 reader, queues, self._options, LATEST
             )
@@ -147,7 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self) -> dict[MessageQueue, int]:
         async def ask(reader: BulkReader) -> dict[MessageQueue, int]:
-            queues = await offset_options.all_queues(reader, self._topics)
+            queues = await offset_options.all_queues(reader, self._options)
             return await offset_options.resolve(reader, queues, LATEST, None)
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]

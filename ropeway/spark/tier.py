@@ -106,7 +106,7 @@ class TierReader(BatchReader):
         if not self._lets("broker", broker):
             return []
         found = []
-        for topic in self._topics:
+        for topic in self._options.topics:
             if self._lets("topic", topic):
                 there = await tiered.queues(provider, topic, broker)
                 if not there:

@@ -54,6 +54,32 @@ def test_a_table_is_the_ranges_of_its_queues(ropeway_topics: Topics) -> None:
     assert ranges(GreaterThan(("offset",), 1)) == [(0, 0, 3), (1, 0, 1)]
 
 
+def test_a_table_of_all_topics_has_no_messages_of_brokers(
+    ropeway_topics: Topics,
+) -> None:
+    topic = ropeway_topics.make(1)
+    ropeway_topics.send(topic, ["a"])
+    given = {"nameServer": ropeway_topics.name_server, "subscribePattern": ".*"}
+    one = BatchReader(read_options(given), ["value"])
+    found = {at.queue.topic for task in one.partitions() for at in task.ranges}
+    assert topic in found
+    system = ("rmq_sys_", "RMQ_SYS_", "%", "TBW102", "SCHEDULE_TOPIC")
+    assert not [name for name in found if name.startswith(system)]
+
+
+def test_a_broker_gives_what_a_condition_lets_through(ropeway_topics: Topics) -> None:
+    topic = ropeway_topics.make(1)
+    for amount in ("1", "7", "9"):
+        more = {"tags": "odd", "properties": {"amount": amount}}
+        ropeway_topics.send(topic, [amount], **more)
+    one = reader(ropeway_topics, topic, sql="amount > 5 AND TAGS = 'odd'")
+    # A condition on a tag is Spark's beside it.
+    one.pushFilters([EqualTo(("tag",), "odd")])
+    (task,) = one.partitions()
+    found = [row["value"] for batch in one.read(task) for row in batch.to_pylist()]
+    assert found == [b"7", b"9"]
+
+
 def test_no_ranges_are_no_rows(ropeway_topics: Topics) -> None:
     one = reader(ropeway_topics, "any")
     assert list(one.read(InputPartition(None))) == []

@@ -77,6 +77,28 @@ def test_files_for_tls_switch_it_on() -> None:
         ({"endingOffsets": "earliest"}, "endingOffsets is 'earliest'; allowed: lat"),
         ({"guarantee": "twice"}, "guarantee is 'twice'; allowed: at-least-once, ex"),
         ({"accessKey": "a"}, "accessKey and secretKey: one is missing"),
+        ({"txnAppId": "a"}, "txnAppId and txnVersion: one is missing; allowed: both"),
+        ({"txnVersion": "1"}, "txnAppId and txnVersion: one is missing; allowed: both"),
+        (
+            {"txnAppId": "a", "txnVersion": "-1"},
+            "txnVersion is '-1'; allowed: a whole number from 0",
+        ),
+        ({"subscribePattern": "a.*"}, "'a.*', and there is topic; allowed: one of th"),
+        (
+            {"subscribePattern": "a.*", "topic": "", "tier": "file:///t/b"},
+            "'a.*', and there is tier; allowed: one of them",
+        ),
+        (
+            {"subscribePattern": "*", "topic": ""},
+            r"subscribePattern is '\*': nothing to repeat .*; allowed: a regular",
+        ),
+        ({"groupIdPrefix": " "}, "option groupIdPrefix is missing; allowed: a name"),
+        ({"sql": " "}, "option sql is missing; allowed: a condition, like amount > 5"),
+        ({"sql": "a > 5", "tags": "b"}, "options sql and tags are given; allowed: on"),
+        (
+            {"sql": "a > 5", "tier": "file:///t/b"},
+            "options sql and tier are given; allowed: one of them",
+        ),
     ],
 )
 def test_a_wrong_option_is_named(changes: dict[str, str], complaint: str) -> None:
@@ -114,5 +136,15 @@ def test_a_stream_has_no_end() -> None:
 
 
 def test_a_reader_needs_topics() -> None:
-    with pytest.raises(ValueError, match="option topic is missing"):
+    with pytest.raises(ValueError, match=r"option topic is missing; .* subscribePatt"):
         require_topics(read_options({**GIVEN, "topic": " , "}))
+    require_topics(read_options({**GIVEN, "topic": "", "subscribePattern": "a.*"}))
+
+
+def test_queues_are_read_in_the_name_of_a_group() -> None:
+    for more, group in (
+        ({}, "ropeway-spark"),
+        ({"groupIdPrefix": "jobs"}, "jobs-spark"),
+        ({"groupIdPrefix": "jobs", "group": "billing"}, "billing"),
+    ):
+        assert read_options({**GIVEN, **more}).reading_group == group

@@ -62,8 +62,15 @@ def test_every_column_is_made() -> None:
             ("KEYS", "k1 k2"),
             ("x", "ä"),
         ],
+        "headers": [
+            {"key": "UNIQ_KEY", "value": b"AB"},
+            {"key": "TAGS", "value": b"paid"},
+            {"key": "KEYS", "value": b"k1 k2"},
+            {"key": "x", "value": "ä".encode()},
+        ],
     }
-    assert (second["value"], second["tag"], second["properties"]) == (b"b", None, [])
+    assert (second["value"], second["tag"]) == (b"b", None)
+    assert (second["properties"], second["headers"]) == ([], [])
 
 
 def test_only_what_is_asked_for_is_made() -> None:
@@ -106,7 +113,7 @@ def test_conditions_choose_messages() -> None:
 
 
 def test_a_schema_has_columns_that_topics_have() -> None:
-    check_schema(default_schema(include_properties=True))
+    check_schema(default_schema("properties", "headers"))
     with pytest.raises(ValueError, match="column 'body' is asked for; allowed: value"):
         check_schema(StructType().add("body", LongType()))
     with pytest.raises(ValueError, match="'value' is asked for as bigint; allowed: b"):

@@ -18,6 +18,7 @@ from ropeway.spark.options import read_options
 from ropeway.spark.sink import (
     BatchWriter,
     SinkError,
+    StreamWriter,
     check_columns,
     commit,
     write,
@@ -58,6 +59,35 @@ def test_a_batch_that_comes_again_is_recognised(ropeway_topics: Topics) -> None:
     with pytest.raises(SinkError, match=f"batch 0 of {QUERY} comes after its batch 1"):
         commit(wanted, [write(iter([rows("c")]), wanted, QUERY, 0)], 0)
     commit(wanted, [write(iter([]), wanted, QUERY, 2)], 2)
+
+
+def test_a_table_of_one_transaction_is_written_once(ropeway_topics: Topics) -> None:
+    """As foreachBatch does, which may come again with a batch."""
+    topic = ropeway_topics.make(2)
+
+    def save(version: int, *values: str) -> None:
+        txn = {"txnAppId": f"of-{topic}", "txnVersion": str(version)}
+        writer = BatchWriter(options(ropeway_topics, topic, **txn))
+        writer.commit([writer.write(iter([rows(*values)]))])
+
+    for version, value in ((7, "a"), (7, "a"), (9, "b")):
+        save(version, value)
+    assert sorted(ropeway_topics.read(topic)) == ["a", "b"]
+    with pytest.raises(SinkError, match=r"batch 8 of of-.* comes after its batch 9"):
+        save(8, "c")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "complaint"),
+    [
+        (BatchWriter, {"guarantee": "at-least-once"}, "txnAppId with exactly-once"),
+        (StreamWriter, {}, "option txnAppId is given for a stream; allowed: for a t"),
+    ],
+)
+def test_a_transaction_is_of_a_table_and_exactly_once(kind, more, complaint) -> None:
+    given = {"nameServer": "a:1", "topic": "t", "txnAppId": "a", "txnVersion": "0"}
+    with pytest.raises(ValueError, match=complaint):
+        kind(read_options({**given, **more}))
 
 
 def test_at_least_once_sends_at_once_and_again_with_the_same_keys(

@@ -71,6 +71,33 @@ def test_a_stream_follows_its_topic_and_stores_how_far_it_is(
     again.stop()
 
 
+def test_a_stream_finds_new_topics_that_its_pattern_matches(
+    ropeway_topics: Topics,
+) -> None:
+    prefix = ropeway_topics.make(1)
+    pattern = f"{prefix}-(paid|sent)"
+    given = {"nameServer": ropeway_topics.name_server, "subscribePattern": pattern}
+    reader = StreamReader(read_options(given), ["value"])
+    start = reader.initialOffset()
+    assert start == {}
+    assert reader.latestOffset(start, ReadAllAvailable()) == {}
+    for name in (f"{prefix}-paid", f"{prefix}-paid-late"):
+        ropeway_topics.extend(name, 1)
+        ropeway_topics.send(name, ["a", "b"])
+    # A topic that was not there before is read from its first message, and no other.
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == {f"{prefix}-paid": {"broker-0:0": 2}}
+    (task,) = reader.partitions(start, end)
+    assert [row["value"] for row in rows(reader.read(task))] == [b"a", b"b"]
+    ropeway_topics.extend(f"{prefix}-sent", 1)
+    ropeway_topics.send(f"{prefix}-sent", ["c"])
+    assert reader.latestOffset(end, ReadAllAvailable()) == {
+        **end,
+        f"{prefix}-sent": {"broker-0:0": 1},
+    }
+    reader.stop()
+
+
 def test_a_batch_waits_for_more_unless_it_has_waited_for_long(
     ropeway_topics: Topics,
 ) -> None:
