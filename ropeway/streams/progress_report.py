@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from ropeway.spark.progress import lag
 from ropeway.streams.custom_windows import LATE_COUNT
 
 if TYPE_CHECKING:
@@ -39,25 +39,6 @@ def late(progress: Mapping[str, Any]) -> int:
     told = progress.get("observedMetrics", {}).values()
     counted: int = sum(one[LATE_COUNT] for one in told)
     return dropped + counted
-
-
-def lag(progress: Mapping[str, Any]) -> int:
-    """How many messages of all sources a batch left for later ones."""
-    return sum(
-        offset - _offsets(source["endOffset"]).get(queue, 0)
-        for source in progress["sources"]
-        for queue, offset in _offsets(source.get("latestOffset")).items()
-    )
-
-
-def _offsets(told: Any) -> dict[tuple[str, str], int]:
-    if isinstance(told, str):
-        told = json.loads(told)
-    return {
-        (topic, queue): offset
-        for topic, queues in (told or {}).items()
-        for queue, offset in queues.items()
-    }
 
 
 class Watch:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from pyspark.sql import Row
 
-from ropeway.streams.progress_report import Watch, lag, late, line
+from ropeway.streams.progress_report import Watch, late, line
 
 
 def progress(batch: int = 3) -> dict:
@@ -37,10 +37,6 @@ def test_a_batch_is_a_line() -> None:
 
 def test_late_records_are_those_that_spark_dropped_and_those_that_we_counted() -> None:
     assert late({**progress(), "observedMetrics": {"step": Row(late=4)}}) == 5
-
-
-def test_a_source_that_says_nothing_of_its_end_has_no_lag() -> None:
-    assert lag({"sources": [{"endOffset": None, "latestOffset": None}]}) == 0
 
 
 def test_each_batch_is_shown_once() -> None:
