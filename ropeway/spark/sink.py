@@ -50,6 +50,9 @@ T = TypeVar("T")
 _GROUP = "ropeway-spark"
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
+_UNKNOWN = (ResponseCode.SYSTEM_ERROR,)
+"""A broker cannot tell whether it has done it: its log, or the node that it asked, did
+not answer. Staging again and committing again is fine, unlike sending again."""
 
 
 class SinkError(Exception):
@@ -282,8 +285,9 @@ async def _commit(
 
 async def _asked(ask: Callable[[], Awaitable[T]], options: Options) -> T:
     """Ask until servers answer, or have been away for too long."""
+    also = _UNKNOWN if options.guarantee == EXACTLY_ONCE else ()
     try:
-        return await through_outages(ask, options.outage_timeout_s)
+        return await through_outages(ask, options.outage_timeout_s, also)
     except ResponseError as error:
         if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise SinkError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,11 +15,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from ropeway.client import ResponseError
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.spark.options import read_options
 from ropeway.spark.sink import (
     BatchWriter,
     SinkError,
     StreamWriter,
+    _asked,
     check_columns,
     commit,
     write,
@@ -98,6 +102,27 @@ def test_at_least_once_sends_at_once_and_again_with_the_same_keys(
     for _ in range(2):
         commit(wanted, [write(iter([rows("a", "b")]), wanted, "q", 0)], 0)
     assert ropeway_topics.read(topic) == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_broker_that_cannot_tell_is_asked_again_where_that_is_safe(
+    ropeway_topics: Topics, guarantee: str
+) -> None:
+    unknown = ResponseError(ResponseCode.SYSTEM_ERROR, "the log did not answer", "a:1")
+    answers: list[Exception | str] = [unknown, "there"]
+
+    async def ask() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    asked = _asked(ask, options(ropeway_topics, "any", guarantee=guarantee))
+    if guarantee == "exactly-once":
+        assert asyncio.run(asked) == "there"
+    else:
+        with pytest.raises(ResponseError, match="the log did not answer"):
+            asyncio.run(asked)
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
