@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.spark.progress import lag, written
 from tests.ropeway.client.conftest import KINDS, started
 from tests.spark_session import Topics
 
@@ -92,6 +93,9 @@ def test_a_table_is_written_read_filtered_and_streamed(
     counts = [one["numInputRows"] for one in query.recentProgress]
     assert sum(counts) == ROWS
     assert max(counts) <= ROWS // 2
+    progress = query.recentProgress
+    assert sum(written(one) or 0 for one in progress) == ROWS
+    assert [lag(progress[0]), lag(progress[-1])] == [ROWS - counts[0], 0]
     assert sorted(topics.read(copy)) == sorted(f"row-{at}" for at in range(ROWS))
     # The group has come as far as the stream's last batch but the one in hand.
     committed = table(topic, startingOffsets="committed", group="streamers")
