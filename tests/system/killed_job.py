@@ -2,9 +2,10 @@
 
     $ python -m tests.system.killed_job --rounds 20
 
-Each round sends numbers for some keys, and kills the job's driver, or one of its Python
-workers, while it counts them. The job says `key n` for the n-th number of a key, so a
-record that was lost or counted twice shows, and so does a result that was sent twice.
+Each round sends numbers for some keys, and kills the job's driver, one of its Python
+workers, or the gateway, while it counts them. The gateway is away for some seconds. The
+job says `key n` for the n-th number of a key, so a record that was lost or counted
+twice shows, and so does a result that was sent twice.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ A_BATCH = 40
 TIMEOUT_S = 600.0
 LOOK_S = 0.3
 """How often results are counted, which takes a connection and 15 ms of CPU."""
+VICTIMS = ("driver", "worker", "gateway")
+AWAY_S = 3.0
+"""Longer than the longest wait between two attempts of a job."""
 
 
 def main() -> None:
@@ -81,7 +85,7 @@ def run(
 
     Args:
         folder: For all data.
-        rounds: How often; drivers and workers take turns.
+        rounds: How often; drivers, workers and the gateway take turns.
         seed: Of the moments.
         show: Takes a line for each round.
         is_mirrored: Whether each driver takes its checkpoint with it, so that the job
@@ -102,7 +106,11 @@ def run(
             sent += EACH_ROUND
             job.go_on_until(lambda seen=seen: results(topics) > seen)
             time.sleep(chance.uniform(0, 1.5))
-            victim = "driver" if number % 2 == 0 else "worker"
+            victim = VICTIMS[number % len(VICTIMS)]
+            if victim == "gateway":
+                gateway.kill()
+                time.sleep(chance.uniform(0, AWAY_S))
+                gateway.start()
             killed = job.kill(victim, chance)
             if is_mirrored and victim == "driver":
                 job.lose_checkpoint()
@@ -194,8 +202,14 @@ class Job:
         )
 
     def kill(self, victim: str, chance: random.Random) -> int:
-        """Kill the driver with its JVM, or one of its Python processes."""
+        """Kill the driver with its JVM, or one of its Python processes.
+
+        Returns:
+            How many processes of the job that were; the gateway is none.
+        """
         assert self._process is not None
+        if victim == "gateway":
+            return 0
         driver = psutil.Process(self._process.pid)
         below = driver.children(recursive=True)
         if victim == "worker":

@@ -24,6 +24,7 @@ ROUNDS = 4
 def test_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
     rounds: list[str] = []
     assert not killed_job.run(tmp_path, ROUNDS, seed=58, show=rounds.append)
+    assert [line.split()[2] for line in rounds[:3]] == [*killed_job.VICTIMS]
     assert len(rounds) == ROUNDS
 
 
