@@ -123,20 +123,26 @@ export const check = (id, checked) => h("input", { id, type: "checkbox", checked
 
 /** Fill a place with what is loaded; what was there stays when a later load fails. */
 export function loader(place, load, render) {
-  let latest = 0;
+  let asked = 0;
+  let least = 0;
   let filled = false;
   const note = h("div", { class: "content" });
   const content = h("div", { class: "content" });
-  const refresh = async () => {
-    const mine = ++latest;
+  // Each answer is shown that is newer than what is there: the next look may be asked
+  // for before a slow gateway answers this one. `anew` drops answers to other questions.
+  const refresh = async (anew) => {
+    const mine = ++asked;
+    if (anew) least = mine;
     try {
       const data = await load();
-      if (mine !== latest) return;
+      if (mine < least) return;
+      least = mine;
       show(content, render(data));
       show(note);
       filled = true;
     } catch (error) {
-      if (mine !== latest) return;
+      if (mine < least) return;
+      least = mine;
       console.info(error.message);
       show(note, trouble(error, refresh));
       if (!filled) show(content);
@@ -161,7 +167,7 @@ export function list(root, { search, choice, sorts, total, load, render }) {
   let typed;
   const change = (changes) => {
     Object.assign(asked, { offset: 0 }, changes);
-    refresh();
+    refresh(true);
   };
   root.append(h("div", { class: "bar", role: "search" },
     h("label", { class: "field" }, h("span", {}, search),

@@ -42,6 +42,7 @@ async def browsing(
             executable_path=program,
             # Its sandbox needs what containers do not give; the page is our own.
             args=["--no-sandbox", "--disable-dev-shm-usage"],
+            timeout=TIMEOUT_MS,
         )
         context = await chromium.new_context(base_url=address, **settings)
         context.set_default_timeout(TIMEOUT_MS)
