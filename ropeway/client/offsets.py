@@ -67,6 +67,7 @@ class BrokerOffsets:
         self._instance = instance
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
+        self._storing: dict[MessageQueue, asyncio.Task[RemotingError | None]] = {}
 
     async def read(self, queue: MessageQueue) -> int | None:
         """The stored offset; None where the group never read this queue.
@@ -100,9 +101,27 @@ class BrokerOffsets:
         Raises:
             RemotingError: The broker did not take it.
         """
-        offset = self._offsets.get(queue)
-        if offset is None:
+        # A broker may work on two requests in either order, and keep the older offset.
+        # So what was sent is waited for, also by the next one where this is cancelled.
+        while (sent := self._storing.get(queue)) is not None:
+            await asyncio.wait({sent})
+        if (offset := self._offsets.get(queue)) is None:
             return
+        sent = self._instance.tasks.spawn(self._sent(queue, offset), f"store {queue}")
+        self._storing[queue] = sent
+        sent.add_done_callback(lambda _: self._storing.pop(queue))
+        if error := await asyncio.shield(sent):
+            raise error
+
+    async def _sent(self, queue: MessageQueue, offset: int) -> RemotingError | None:
+        """Send an offset: why the broker did not take it, if so."""
+        try:
+            await self._send(queue, offset)
+        except RemotingError as error:
+            return error
+        return None
+
+    async def _send(self, queue: MessageQueue, offset: int) -> None:
         _, address = self._instance.routes.reader(queue.broker_name)
         header = UpdateConsumerOffset(
             consumer_group=self._group,

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 _log = logging.getLogger(__name__)
+R = TypeVar("R")
 
 
 class OwnedTasks:
     """The background tasks of one client."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, R], name: str) -> asyncio.Task[R]:
         """Start work in the background; what it raises is logged as our own bug."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             _log.error("task=%s failed", task.get_name(), exc_info=error)
@@ -40,7 +41,7 @@ class OwnedTasks:
             await cancel(*self._tasks)
 
 
-async def cancel(*tasks: asyncio.Task[None]) -> None:
+async def cancel(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks and wait until they have ended, whatever they end with."""
     for task in tasks:
         task.cancel()

@@ -1,18 +1,30 @@
 """Offsets in a file, and at brokers."""
 
 import asyncio
+import time
 
 import pytest
 
 from ropeway.client import (
+    ConsumerConfig,
     Message,
     MessageQueue,
     OffsetFileError,
     Producer,
     PullConsumer,
 )
-from ropeway.client.offsets import FileOffsets
-from tests.ropeway.client.scenario import CONSUMER, PRODUCER, eventually, scenario
+from ropeway.client.instance import Instance
+from ropeway.client.offsets import BrokerOffsets, FileOffsets
+from ropeway.client.tasks import cancel
+from ropeway.gateway.wire.codes import RequestCode
+from tests.ropeway.client.fake_server import Answer, FakeServer, Request
+from tests.ropeway.client.scenario import (
+    CONSUMER,
+    PRODUCER,
+    eventually,
+    scenario,
+    until,
+)
 
 QUEUES = [MessageQueue("t", "b", number) for number in range(2)]
 
@@ -69,3 +81,31 @@ async def test_a_broker_gives_offsets_back(name_server, topic, group):
         await consumer.seek(queue, 1)
         await consumer.commit()
         assert await consumer.committed(queue) == 1
+
+
+@scenario
+async def test_an_older_offset_is_answered_before_a_newer_one_is_sent():
+    queue, came = MessageQueue("t", "b", 0), []
+
+    def first_is_lost(request: Request) -> Answer | None:
+        came.append((time.monotonic(), int(request.fields["commitOffset"])))
+        return None if len(came) == 1 else Answer()
+
+    config = ConsumerConfig(request_timeout_s=0.5)
+    async with FakeServer() as server:
+        server.behaviours[RequestCode.UPDATE_CONSUMER_OFFSET] = first_is_lost
+        instance = Instance(server.address, config)
+        instance.start()
+        await instance.routes.get("t")
+        offsets = BrokerOffsets(instance, "g")
+        offsets.update(queue, 1)
+        storing = asyncio.create_task(offsets.store_all())
+        await until(lambda: came)
+        # As the client does that stores what it has by the clock, when it is closed.
+        await cancel(storing)
+        offsets.update(queue, 5)
+        await offsets.store_all()
+        await instance.close()
+    (first_s, one), (second_s, five) = came
+    assert (one, five) == (1, 5)
+    assert second_s - first_s > 0.4
