@@ -95,7 +95,9 @@ class WriteBuffer:
             self._transport.writelines(out)
 
     def close(self) -> None:
-        """Send what has gathered, then close."""
-        if self._transport is not None and not self.closed:
+        """Send what has gathered, then close. Twice is fine."""
+        transport = self._transport
+        # What asyncio has of a TLS connection that is closed twice cannot be aborted.
+        if transport is not None and not self.closed and not transport.is_closing():
             self.flush()
-            self._transport.close()
+            transport.close()
