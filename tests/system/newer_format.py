@@ -1,6 +1,8 @@
 """This program as a newer one that has raised the version of a format.
 
-$ python -m tests.system.newer_format MODULE NAME -m ropeway.gateway.cli.main serve
+$ python -m tests.system.newer_format MODULE NAMES -m ropeway.gateway.cli.main serve
+
+NAMES are joined by commas: one more than the first one's value is that of all.
 """
 
 import sys
@@ -9,6 +11,8 @@ from importlib import import_module
 from ropeway.gateway.cli.main import main
 
 if __name__ == "__main__":
-    module, name = import_module(sys.argv[1]), sys.argv[2]
-    setattr(module, name, getattr(module, name) + 1)
+    module, names = import_module(sys.argv[1]), sys.argv[2].split(",")
+    version = getattr(module, names[0]) + 1
+    for name in names:
+        setattr(module, name, version)
     main(sys.argv[5:])

@@ -249,7 +249,7 @@ def test_a_data_folder_goes_from_version_to_version_and_back(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("ropeway.storage.file.catalog", "VERSION"),
+        ("ropeway.storage.file.catalog", "VERSION,_WITHOUT_BEGINNINGS"),
         ("ropeway.storage.file.offsets", "VERSION"),
         ("ropeway.routing.database", "SCHEMA_VERSION"),
     ],
