@@ -71,6 +71,9 @@ class Sink(asyncio.Transport):
     ) -> None:
         pass
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def is_closing(self) -> bool:
         return False
 

@@ -70,8 +70,8 @@ def test_a_process_that_was_killed_is_waited_for_and_then_its_name_is_free(
     chroot: str,
 ):
     async def main():
-        async with opened(chroot) as (routes,):
-            with holder(chroot, "a") as killed:
+        async with opened(chroot, 1, SHORT) as (routes,):
+            with holder(chroot, "a", SHORT.session_s) as killed:
                 killed.kill()
                 with capture_logs() as logs:
                     await routes.put_broker(replace(COPY, name="b"))
