@@ -77,6 +77,7 @@ OTHERS = {
     "after",
     "attempt_id",
     "attributes",
+    "begins",
     "boundary_type",
     "client_addr",
     "client_id",
