@@ -117,6 +117,7 @@ def test_a_consumer_says_how_it_does(
 ) -> None:
     agent = session(client)
     agent.introduce(topic, group)
+    sent = bodies(fill(agent, topic, "before"))
     consumer = agent.start("consume", topic=topic, group=group)
     client_id = until_connected(server, group)
     asked = GetConsumerRunningInfo(
@@ -145,6 +146,8 @@ def test_a_consumer_says_how_it_does(
     assert status.code == 0, status.remark
     # C++ does not know the request.
     assert (client_id.encode() in status.body) == (client is not CPP)
+    # C++'s library ends its process where it is stopped while it still starts.
+    consumer.wait(came(1, sent))
     consumer.stop()
 
 
