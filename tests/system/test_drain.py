@@ -147,9 +147,14 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
             await until_placed(
                 admin, lambda found: {3} == set(map(len, found.values()))
             )
-            late = [b"%d" % number for number in range(10_000, 10_040)]
-            for body in late:
-                await producer.send(Message("orders", body), timeout_s=TIMEOUT_S)
+            # The producer hears of its queues a moment later.
+            late, to = [], set()
+            async with asyncio.timeout(PATIENCE_S):
+                while LEAVING not in to:
+                    late.append(b"%d" % (10_000 + len(late)))
+                    message = Message("orders", late[-1])
+                    sent_to = await producer.send(message, timeout_s=TIMEOUT_S)
+                    to.add(sent_to.queue.broker_name)
             found = await read(live, set(late), broker=LEAVING)
             assert {one.body for one in found} >= set(late)
 
