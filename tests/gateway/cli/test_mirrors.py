@@ -95,7 +95,9 @@ def test_what_comes_is_followed_over_restarts_until_it_is_interrupted(
     topic = "followed"
     run("topic", "create", topic, "--queues", "1", *there)
     run("produce", topic, "one", *there)
-    command = [sys.executable, "-m", "ropeway.gateway.cli.main"]
+    # Who runs tests in the background of a shell has them ignore it.
+    command = ["env", "--default-signal=INT"]
+    command += [sys.executable, "-m", "ropeway.gateway.cli.main"]
     with subprocess.Popen(
         [*command, "migrate", "mirror", topic, "--source", "old", *here],
         stdout=subprocess.PIPE,
