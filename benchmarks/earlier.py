@@ -90,15 +90,19 @@ def _started(stack: ExitStack, program: Path, folder: Path) -> Server:
     return Server(ropeway, node, 0.0)
 
 
+def _all_started(stack: ExitStack, programs: list[Path], folder: Path) -> list[Server]:
+    return [
+        _started(stack, one, folder / str(number))
+        for number, one in enumerate(programs)
+    ]
+
+
 def messages(
     programs: list[Path], folder: Path, given: argparse.Namespace
 ) -> Iterator[list[Figures]]:
     """A message that is sent in each of the ways that there are, and pulled."""
     with ExitStack() as stack:
-        servers = [
-            _started(stack, one, folder / str(number))
-            for number, one in enumerate(programs)
-        ]
+        servers = _all_started(stack, programs, folder)
         for number in range(given.pairs + 1):
             found: list[Figures] = [{} for _ in servers]
             for kind, (name, words) in enumerate(LOADS.items()):
@@ -124,10 +128,7 @@ def popping(
 ) -> Iterator[list[Figures]]:
     """A message that is popped and acknowledged, in each of the ways of that page."""
     with ExitStack() as stack:
-        servers = [
-            _started(stack, one, folder / str(number))
-            for number, one in enumerate(programs)
-        ]
+        servers = _all_started(stack, programs, folder)
         for number in range(given.pairs + 1):
             found: list[Figures] = [{} for _ in servers]
             for kind, (name, words) in enumerate(pop.LOADS.items()):
@@ -145,10 +146,7 @@ def timers_start(
 ) -> Iterator[list[Figures]]:
     """A start with very many messages that wait, with their index and without."""
     with ExitStack() as stack:
-        servers = [
-            _started(stack, one, folder / str(number))
-            for number, one in enumerate(programs)
-        ]
+        servers = _all_started(stack, programs, folder)
         for server in servers:
             requests.create_topic(server.port, "years", timers.QUEUES)
             load.run(
