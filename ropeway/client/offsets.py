@@ -115,21 +115,18 @@ class BrokerOffsets:
 
     async def _sent(self, queue: MessageQueue, offset: int) -> RemotingError | None:
         """Send an offset: why the broker did not take it, if so."""
-        try:
-            await self._send(queue, offset)
-        except RemotingError as error:
-            return error
-        return None
-
-    async def _send(self, queue: MessageQueue, offset: int) -> None:
-        _, address = self._instance.routes.reader(queue.broker_name)
         header = UpdateConsumerOffset(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
         )
-        await self._instance.connections.request(address, header)
+        try:
+            _, address = self._instance.routes.reader(queue.broker_name)
+            await self._instance.connections.request(address, header)
+        except RemotingError as error:
+            return error
+        return None
 
     async def store_all(self) -> None:
         """Store every noted offset, changed or not.
