@@ -46,8 +46,9 @@ MAX_TOPIC_BYTES_V1 = 127
 MAX_PROPERTIES_BYTES = 32767
 
 V4_HOST_BYTES = 8
+"""A packed IPv4 address and port."""
 V6_HOST_BYTES = 20
-"""A packed IPv4 address and port; with an IPv6 address it is 20 bytes."""
+"""A packed IPv6 address and port."""
 
 SYS_FLAG = struct.Struct(">i")
 SYS_FLAG_AT = 36
