@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.client import Admin, BulkReader, Message, Producer
-from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.testing import Gateway
 from tests import builds, jvm
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that lives for a minute starts sooner with less of it compiled."""
-
-PATIENT = ClientConfig(connect_timeout_s=60.0, request_timeout_s=60.0)
-PATIENT_PRODUCER = ProducerConfig(connect_timeout_s=60.0, request_timeout_s=60.0)
 
 
 def main() -> None:

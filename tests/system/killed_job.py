@@ -28,7 +28,8 @@ import psutil
 
 from ropeway.client import BulkReader, Message, Producer
 from ropeway.testing import Gateway
-from tests.spark_session import PATIENT, PATIENT_PRODUCER, QUICK_JVM, Topics
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
+from tests.spark_session import QUICK_JVM, Topics
 from tests.system.process import ServerProcess
 
 if TYPE_CHECKING:

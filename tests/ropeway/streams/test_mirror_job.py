@@ -10,7 +10,7 @@ import pytest
 
 from ropeway.client import Admin
 from ropeway.streams import RopewayStream, StreamBuilder, TopologyError, Tumbling
-from tests.spark_session import PATIENT
+from tests.ropeway.client.scenario import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from ropeway.streams.carried import told
 from ropeway.streams.mirror import offset_topic, state_topic
 from ropeway.streams.preflight import prepare
 from ropeway.streams.records import load
-from tests.spark_session import PATIENT_PRODUCER
+from tests.ropeway.client.scenario import PATIENT_PRODUCER
 
 if TYPE_CHECKING:
     from tests.spark_session import Topics
