@@ -179,10 +179,10 @@ async def test_bytes_count_both_ways(tmp_path: Path):
 async def test_who_is_held_back_is_not_taken_for_idle_and_can_leave(tmp_path: Path):
     quota = QuotaConfig(requests_per_s=1)
     # Less than it is held back for, and more than a busy machine stands still.
-    async with limited(tmp_path, quota, idle_ms=600) as app:
+    async with limited(tmp_path, quota, idle_ms=1500) as app:
         listener = app.server.listeners[0]
         async with connect(listener) as client:
-            await asyncio.gather(*(client.send(GetAllTopicList()) for _ in range(3)))
+            await asyncio.gather(*(client.send(GetAllTopicList()) for _ in range(5)))
             (connection,) = listener.connections
             await until(lambda: not connection.share.held_back)
             assert client.is_open

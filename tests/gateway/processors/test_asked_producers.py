@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.config import TransactionsConfig
-from ropeway.gateway.wire import message
+from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.clients import HeartBeat
 from ropeway.gateway.wire.commands.transactions import ResumeCheckHalfMessage
@@ -24,6 +24,12 @@ async def half(client, who: str, body: bytes = b"secret") -> None:
     pairs = {"TRAN_MSG": "true", "PGROUP": "bank"}
     answer = await ask(client, who, sending("money", pairs=pairs, sys_flag=4), body)
     assert answer.code == 0
+
+
+async def time_asked(client) -> int:
+    """How often somebody is asked with what a client is asked next, with this."""
+    asked = message.decode((await client.asked()).body)
+    return int(properties.parse(asked.properties)["TRANSACTION_CHECK_TIMES"])
 
 
 def named(client_id: str) -> bytes:
@@ -69,10 +75,10 @@ async def test_the_sender_is_asked_first_and_then_the_others(tmp_path: Path):
             await ask(client, ALICE, HeartBeat(), named(f"c{number}"))
         for _ in range(4):
             await half(real, ALICE)
-        await until(lambda: real.requests.qsize() == 4)
-        assert other.requests.empty()
-        assert third.requests.empty()
-        await until(lambda: other.requests.qsize() and third.requests.qsize())
+        for _ in range(4):
+            assert await time_asked(real) == 1
+        for client in (other, third):
+            assert await time_asked(client) > 1
 
 
 @looped

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @looped
 async def test_a_committed_message_waits_for_its_time(tmp_path: Path):
     async with running(tmp_path) as (_, client):
-        due_ms = time.time_ns() // 1_000_000 + 500
+        due_ms = time.time_ns() // 1_000_000 + 1500
         end = await half(client, queue_id=2, pairs={"TIMER_DELIVER_MS": str(due_ms)})
         await client.ask(end)
         answer = await client.ask(waiting("orders", queue_id=2))

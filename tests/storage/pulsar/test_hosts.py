@@ -47,7 +47,7 @@ async def test_each_partition_is_looked_up_and_nobody_connected_to(proxied: bool
 
 @looped
 async def test_what_cannot_be_told_in_time_is_left_out(monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_S", 0.9)
+    monkeypatch.setattr(module, "PATIENCE_S", 3)
     async with running() as broker, client(broker.url) as one:
         spread_over(broker, "a.example.com", "")
         with capture_logs() as logs:
