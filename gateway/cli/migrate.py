@@ -20,6 +20,7 @@ from ropeway.gateway.cli.failures import (
     UnreachableError,
     UnwellError,
 )
+from ropeway.gateway.cli.mirror_checks import verify
 from ropeway.gateway.cli.mirrors import mirror
 from ropeway.gateway.cli.output import print_json, progress
 from ropeway.gateway.cli.rows.migration import MigrationPlan
@@ -35,10 +36,11 @@ _PLAN = "ropeway migrate plan --source rocketmq > plan.yaml"
 
 @click.group(epilog=example(_PLAN))
 def migrate() -> None:
-    """Move from a running cluster of RocketMQ: a plan, and a mirror."""
+    """Move from a running cluster of RocketMQ: a plan, and mirrors."""
 
 
 migrate.add_command(mirror)
+migrate.add_command(verify)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

@@ -77,17 +77,31 @@ class Mirror:
         """
         config, spans = await self._look(topic)
         broker = await self._broker()
-        pairs = [
-            Pair(one.queue, MessageQueue(topic, broker, one.queue.queue_id))
-            for one in spans
-        ]
         try:
             there = await admin_topics.configs(self._target, topic)
         except TopicNotFoundError:
             await self._create(topic, broker, config, spans)
-            return pairs
-        await self._compare(topic, there.get(broker), spans, pairs)
+            return _pairs(topic, broker, spans)
+        pairs = _paired(topic, broker, there.get(broker), spans)
+        await self._compare(spans, pairs)
         return pairs
+
+    async def pairs(self, topic: str) -> list[Pair]:
+        """Return the queues of a topic that the target has, each with its source.
+
+        Raises:
+            AdminError: It cannot be mirrored, or the target has no such topic, or
+                has it with other queues.
+            TopicNotFoundError: The source does not have it.
+            RemotingError: A server cannot be reached, or refused.
+        """
+        _, spans = await self._look(topic)
+        broker = await self._broker()
+        try:
+            there = await admin_topics.configs(self._target, topic)
+        except TopicNotFoundError as error:
+            raise AdminError(f"topic {topic} is not at the target") from error
+        return _paired(topic, broker, there.get(broker), spans)
 
     async def _look(self, topic: str) -> tuple[TopicConfig, list[QueueSpan]]:
         configs = await admin_topics.configs(self._source, topic)
@@ -134,23 +148,11 @@ class Mirror:
         )
         await self._target.ask_broker(broker, header)
 
-    async def _compare(
-        self,
-        topic: str,
-        there: TopicConfig | None,
-        spans: list[QueueSpan],
-        pairs: list[Pair],
-    ) -> None:
+    async def _compare(self, spans: list[QueueSpan], pairs: list[Pair]) -> None:
         """See that what the target has of a topic is a mirror of it."""
-        queues = max(there.read_queue_nums, there.write_queue_nums) if there else 0
-        if queues != len(spans):
-            raise AdminError(
-                f"topic {topic} has {queues} queues at the target and {len(spans)} at "
-                "the source; allowed: as many, or a topic that is not there"
-            )
         for pair, theirs in zip(pairs, spans, strict=True):
             ours = await self._target.span(pair.target)
-            where = f"queue {pair.target.queue_id} of topic {topic}"
+            where = f"queue {pair.target.queue_id} of topic {pair.target.topic}"
             if ours.end > theirs.end:
                 raise AdminError(
                     f"{where} ends at {ours.end} at the target and at {theirs.end} at "
@@ -178,7 +180,7 @@ class Mirror:
             RemotingError: A server cannot be reached, or refused; what was copied
                 stays, and copying it again does nothing.
         """
-        data = await _pull(self._source, pair.source, offset)
+        data = await pull(self._source, pair.source, offset)
         if not data:
             begin = (await self._source.span(pair.source)).begin
             if begin > offset:
@@ -217,8 +219,31 @@ class Mirror:
         return await admin_offsets.place(self._target, group, wanted) if wanted else []
 
 
-async def _pull(admin: Admin, queue: MessageQueue, offset: int) -> bytes:
-    """Stored messages from an offset on, as they are; empty where there is none."""
+def _pairs(topic: str, broker: str, spans: list[QueueSpan]) -> list[Pair]:
+    return [
+        Pair(one.queue, MessageQueue(topic, broker, one.queue.queue_id))
+        for one in spans
+    ]
+
+
+def _paired(
+    topic: str, broker: str, there: TopicConfig | None, spans: list[QueueSpan]
+) -> list[Pair]:
+    queues = max(there.read_queue_nums, there.write_queue_nums) if there else 0
+    if queues != len(spans):
+        raise AdminError(
+            f"topic {topic} has {queues} queues at the target and {len(spans)} at "
+            "the source; allowed: as many, or a topic that is not there"
+        )
+    return _pairs(topic, broker, spans)
+
+
+async def pull(admin: Admin, queue: MessageQueue, offset: int) -> bytes:
+    """Read stored messages from an offset on, as they are; empty where there is none.
+
+    Raises:
+        RemotingError: The broker cannot be reached, or refused.
+    """
     header = PullMessage(
         consumer_group=READER,
         topic=queue.topic,
@@ -240,7 +265,7 @@ async def _pull(admin: Admin, queue: MessageQueue, offset: int) -> bytes:
 
 async def _identity(admin: Admin, queue: MessageQueue, offset: int) -> object:
     """What is the same of a message wherever it is stored."""
-    data = await _pull(admin, queue, offset)
+    data = await pull(admin, queue, offset)
     try:
         one = stored.decode(next(iter(stored.split(data)))) if data else None
     except MessageError as error:

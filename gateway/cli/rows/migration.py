@@ -86,3 +86,33 @@ class MirroredQueue(Row, frozen=True):
     messages: int
     """Copied by this command."""
     next_offset: int
+
+
+class VerifiedQueue(Row, frozen=True):
+    """How a queue of a mirror is beside the source's, message by message."""
+
+    topic: str
+    queue_id: int
+    equal: int
+    missing: int
+    extra: int
+    differing: int
+    first_differing: int | None
+    field: str | None
+
+
+class VerifiedOffset(Row, frozen=True):
+    """Where a group goes on in a queue, at the source and in the mirror."""
+
+    group: str
+    topic: str
+    queue_id: int
+    at_source: int
+    at_target: int
+
+
+class VerifiedMirror(Row, frozen=True):
+    """Mirrors of topics beside their source."""
+
+    queues: list[VerifiedQueue]
+    offsets: list[VerifiedOffset]

@@ -74,6 +74,7 @@ WALK = {
     "metrics": "ropeway_connections",
     "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
+    "migrate verify": "copied --source another --wait 0",
     "offset export": "kitchen",
     "offset import": "kitchen {seek_file} --yes",
     "offset reset": "kitchen orders --to latest --yes",
@@ -165,7 +166,7 @@ class Prepared(NamedTuple):
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     with (
         pytest.MonkeyPatch.context() as patch,
-        running_gateway(topics=["elsewhere:1"]) as another,
+        running_gateway(topics=["elsewhere:1", "copied:1"]) as another,
         secured(tmp_path_factory.mktemp("secured")) as made,
     ):
         patch.setenv("XDG_CONFIG_HOME", "/dev/null")
@@ -180,6 +181,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
             rule = "--resource Topic:orders --action Sub"
             as_root(made, f"acl create ruled-{way} {rule}")
         as_root(made, "group create kitchen")
+        as_root(made, "topic create copied --queues 1")
         as_root(made, "topic create orders --queues 2")
         as_root(made, "topic create prices --attribute cleanup.policy=COMPACTION")
         as_root(made, "produce prices 3 --key apple")

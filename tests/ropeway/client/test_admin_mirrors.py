@@ -15,7 +15,7 @@ from ropeway.client import (
     admin_groups,
     admin_trims,
 )
-from ropeway.client.admin_mirrors import Mirror, _pull
+from ropeway.client.admin_mirrors import Mirror, pull
 from ropeway.client.admin_offsets import committed
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.gateway.wire import message as stored
@@ -66,7 +66,7 @@ async def contents(admin: Admin, queue: MessageQueue) -> list[object]:
     found: list[object] = [span.begin, span.end]
     offset = span.begin
     while offset < span.end:
-        for data in stored.split(await _pull(admin, queue, offset)):
+        for data in stored.split(await pull(admin, queue, offset)):
             one = stored.decode(data)
             assert (one.queue_id, one.queue_offset) == (queue.queue_id, offset)
             found += (one.body, one.properties, one.flag, one.sys_flag, one.born_ms)
