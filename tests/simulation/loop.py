@@ -65,9 +65,14 @@ PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar(
 
 
 class SimulatedTask(asyncio.Task[Any]):
-    """A task whose place in a set is not chance: its address is."""
+    """A task whose place in a set is not chance: its address is.
 
-    number = 0
+    asyncio asks for it as it makes the task, which then is in the set of all tasks.
+    """
+
+    def __init__(self, number: int, work: Any, **given: Any) -> None:
+        self.number = number
+        super().__init__(work, **given)
 
     def __hash__(self) -> int:
         return self.number
@@ -100,10 +105,8 @@ class SimulatedLoop(BaseEventLoop):
         self._tasks = 0
 
     def _task(self, work: Any, context: contextvars.Context | None = None) -> Any:
-        made = SimulatedTask(work, loop=self, context=context)
         self._tasks += 1
-        made.number = self._tasks
-        return made
+        return SimulatedTask(self._tasks, work, loop=self, context=context)
 
     def create_future(self) -> asyncio.Future[Any]:
         """A future of this loop."""
