@@ -104,12 +104,18 @@ REPORTED_S = 0.1
 """A set-up or a teardown that takes so long may be among the slowest of a run."""
 
 
+_ANY = re.compile(
+    "|".join(f"(?P<s{at}>{one})" for at, one in enumerate(SHARING.values()))
+)
+_NAMES = {f"s{at}": name for at, name in enumerate(SHARING)}
+_ROOT = Path(__file__).parent
+
+
 @cache
 def group(nodeid: str) -> str:
     """What runs in one process, one test after the other: mostly a file."""
-    path, _, _ = nodeid.partition("::")
-    below = nodeid.removeprefix("tests/")
-    return next((name for name in SHARING if re.match(SHARING[name], below)), path)
+    found = _ANY.match(nodeid.removeprefix("tests/"))
+    return _NAMES[found.lastgroup or ""] if found else nodeid.partition("::")[0]
 
 
 def _rank(item: pytest.Item) -> int:
@@ -117,7 +123,7 @@ def _rank(item: pytest.Item) -> int:
     if name in FIRST:
         return FIRST.index(name)
     # What looks at the whole tree takes seconds.
-    return len(FIRST) + (item.path.parent != Path(__file__).parent)
+    return len(FIRST) + (item.path.parent != _ROOT)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -85,17 +85,17 @@ def test_a_long_one_is_inflated_on_a_thread_and_comes_out_whole():
 @pytest.mark.parametrize(
     ("data", "status"),
     [
-        (squeeze(bytes(LIMIT + 1)), GrpcStatus.RESOURCE_EXHAUSTED),
-        (squeeze(bytes(LIMIT * 40)), GrpcStatus.RESOURCE_EXHAUSTED),
-        (b"no gzip", GrpcStatus.INTERNAL),
-        (squeeze(b"hello" * 9)[:-9], GrpcStatus.INTERNAL),
-        (squeeze(bytes(LIMIT))[:-20], GrpcStatus.INTERNAL),
-        (squeeze(b"\xff"), GrpcStatus.INTERNAL),
+        (lambda: squeeze(bytes(LIMIT + 1)), GrpcStatus.RESOURCE_EXHAUSTED),
+        (lambda: squeeze(bytes(LIMIT * 40)), GrpcStatus.RESOURCE_EXHAUSTED),
+        (lambda: b"no gzip", GrpcStatus.INTERNAL),
+        (lambda: squeeze(b"hello" * 9)[:-9], GrpcStatus.INTERNAL),
+        (lambda: squeeze(bytes(LIMIT))[:-20], GrpcStatus.INTERNAL),
+        (lambda: squeeze(b"\xff"), GrpcStatus.INTERNAL),
     ],
 )
 def test_what_cannot_be_inflated_or_decoded_is_refused(data, status):
     with pytest.raises(CallError) as error:
-        read(Compressed(data, 31, LIMIT), SendMessageRequest)
+        read(Compressed(data(), 31, LIMIT), SendMessageRequest)
     assert error.value.status is status
 
 
