@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ropeway.client import (
-    ConnectionFailedError,
-    RemotingError,
-    ResponseError,
-)
+from ropeway.client import RemotingError
 from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.errors import BrokerNotFoundError, TopicNotFoundError
+from ropeway.client.rate_limit import RateLimit
+from ropeway.client.retry import is_outage
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import context_names
@@ -21,7 +20,6 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import print_rows, progress
 from ropeway.gateway.cli.rows.migration import MirroredQueue
 from ropeway.gateway.cli.target import of_context
-from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,9 +31,9 @@ _POLL_S = 0.2
 """How soon a message of a queue that was at its end is looked for."""
 _GROUPS_S = 2.0
 """How soon groups' offsets are followed."""
-_RETRY_S = 1.0
-"""How soon a server is asked again that was away, or had too much to do."""
-_LATER = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
+_RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
+"""How soon a server is asked again that was away, or had too much to do: at first, and
+when it has been so for long."""
 
 
 @click.command(
@@ -64,6 +62,11 @@ _LATER = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
     is_flag=True,
     help="End when all is copied that there is; else go on until Ctrl-C.",
 )
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    help="Copy at most so many messages a second, of all queues together.",
+)
 @cluster_options
 @json_option(list[MirroredQueue])
 def mirror(
@@ -71,6 +74,7 @@ def mirror(
     source: str,
     groups: tuple[str, ...],
     exit_at_end: bool,
+    rate: float | None,
     cluster: Target,
     as_json: bool,
 ) -> None:
@@ -86,20 +90,48 @@ def mirror(
     async def work() -> list[MirroredQueue]:
         async with from_.admin() as there, cluster.admin() as here:
             with progress(f"mirror {source}") as step:
-                job = Mirror(there, here)
-                return await _mirror(job, topics, groups, step, exit_at_end=exit_at_end)
+                given = _Work(
+                    Mirror(there, here), RateLimit(rate), Outage(), step, exit_at_end
+                )
+                return await _mirror(given, topics, groups)
 
     print_rows(run(cluster, work()), as_json=as_json)
 
 
+class Outage:
+    """Says when servers are away, and when all queues go on; once each."""
+
+    def __init__(self) -> None:
+        self._waiting: set[Pair] = set()
+
+    def begins(self, pair: Pair, error: RemotingError) -> None:
+        """A queue waits for a server; the first one says so."""
+        if not self._waiting:
+            click.echo(f"waiting for servers: {error}", err=True)
+        self._waiting.add(pair)
+
+    def ends(self, pair: Pair) -> None:
+        """A queue goes on; the last one says so."""
+        if pair in self._waiting:
+            self._waiting.remove(pair)
+            if not self._waiting:
+                click.echo("servers are back, going on", err=True)
+
+
+class _Work(NamedTuple):
+    """What the queues of a mirror have in common."""
+
+    job: Mirror
+    limit: RateLimit
+    outage: Outage
+    step: Callable[[], None]
+    exit_at_end: bool
+
+
 async def _mirror(
-    job: Mirror,
-    topics: Sequence[str],
-    groups: Sequence[str],
-    step: Callable[[], None],
-    *,
-    exit_at_end: bool,
+    work: _Work, topics: Sequence[str], groups: Sequence[str]
 ) -> list[MirroredQueue]:
+    job = work.job
     pairs = [pair for topic in topics for pair in await job.prepare(topic)]
     for group in groups:
         # Here, one that is not there is an error.
@@ -107,10 +139,7 @@ async def _mirror(
     following = asyncio.create_task(_follow(job, groups, pairs))
     try:
         async with asyncio.TaskGroup() as tasks:
-            copying = [
-                tasks.create_task(_copy(job, pair, step, exit_at_end=exit_at_end))
-                for pair in pairs
-            ]
+            copying = [tasks.create_task(_copy(work, pair)) for pair in pairs]
     except* Exception as failures:  # noqa: BLE001 - the first one tells
         raise failures.exceptions[0] from None
     finally:
@@ -121,31 +150,37 @@ async def _mirror(
     return [task.result() for task in copying]
 
 
-async def _copy(
-    job: Mirror, pair: Pair, step: Callable[[], None], *, exit_at_end: bool
-) -> MirroredQueue:
-    begin = offset = await job.next_offset(pair)
+async def _copy(work: _Work, pair: Pair) -> MirroredQueue:
+    begin = offset = await work.job.next_offset(pair)
+    retry_s, is_sure = _RETRY_S, True
     while True:
         try:
-            copied = await job.copy(pair, offset)
-        except (ConnectionFailedError, ResponseError) as error:
-            if exit_at_end or not _may_pass(error):
+            if not is_sure:
+                # Whoever leads there now has what it has.
+                offset = await work.job.next_offset(pair)
+            copied = await work.job.copy(pair, offset)
+        except RemotingError as error:
+            if work.exit_at_end or not may_pass(error):
                 raise
-            await asyncio.sleep(_RETRY_S)
+            work.outage.begins(pair, error)
+            await asyncio.sleep(retry_s)
+            retry_s, is_sure = min(2 * retry_s, _LONGEST_RETRY_S), False
             continue
-        offset = copied.next_offset
+        work.outage.ends(pair)
+        offset, retry_s, is_sure = copied.next_offset, _RETRY_S, True
         for _ in range(copied.messages):
-            step()
+            work.step()
         if copied.messages:
-            continue
-        if exit_at_end:
+            await work.limit.spend(copied.messages)
+        elif work.exit_at_end:
             return MirroredQueue(
                 topic=pair.target.topic,
                 queue_id=pair.target.queue_id,
                 messages=offset - begin,
                 next_offset=offset,
             )
-        await asyncio.sleep(_POLL_S)
+        else:
+            await asyncio.sleep(_POLL_S)
 
 
 async def _follow(job: Mirror, groups: Sequence[str], pairs: Sequence[Pair]) -> None:
@@ -157,6 +192,11 @@ async def _follow(job: Mirror, groups: Sequence[str], pairs: Sequence[Pair]) -> 
                 await job.follow(group, list(pairs))
 
 
-def _may_pass(error: RemotingError) -> bool:
-    """Whether a server that is away, or has too much to do, may do it later."""
-    return not isinstance(error, ResponseError) or error.code in _LATER
+def may_pass(error: RemotingError) -> bool:
+    """Return whether a server that is away, or has too much to do, may do it later.
+
+    A name server that was started again knows no broker until that one has said so.
+    """
+    return is_outage(error) or isinstance(
+        error, BrokerNotFoundError | TopicNotFoundError
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ropeway.client.base import Client
 from ropeway.client.config import ClientConfig
-from ropeway.client.errors import AdminError, ConnectionFailedError
+from ropeway.client.errors import BrokerNotFoundError, ConnectionFailedError
 from ropeway.client.instance import Instance
 from ropeway.client.routes import MASTER_ID
 from ropeway.gateway.wire import bodies
@@ -154,7 +154,7 @@ class AskingClient(Client):
         """Ask the master of one broker.
 
         Raises:
-            AdminError: There is no such broker, or it has no master now.
+            BrokerNotFoundError: There is no such broker, or it has no master now.
             ResponseError: It refused.
             RemotingError: A server cannot be reached.
         """
@@ -169,10 +169,10 @@ class AskingClient(Client):
         table = (await self.cluster_info()).broker_addr_table
         if broker not in table:
             names = ", ".join(sorted(table))
-            raise AdminError(f"there is no broker {broker}; there are {names}")
+            raise BrokerNotFoundError(f"there is no broker {broker}; there are {names}")
         address = table[broker].broker_addrs.get(str(MASTER_ID))
         if address is None:
-            raise AdminError(f"broker {broker} has no master now; try again")
+            raise BrokerNotFoundError(f"broker {broker} has no master now; try again")
         return address
 
     async def ask_name_server(self, header: Header) -> Response:

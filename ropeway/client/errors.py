@@ -55,6 +55,10 @@ class AdminError(RemotingError):
     """What was asked for cannot be done as things are; the text says what is needed."""
 
 
+class BrokerNotFoundError(AdminError):
+    """No name server knows the broker, or it has no master now."""
+
+
 class BadResponseError(RemotingError):
     """A server's answer does not follow the protocol."""
 

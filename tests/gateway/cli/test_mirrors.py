@@ -7,19 +7,30 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
 
+from ropeway.client import ConnectionFailedError, ResponseError
+from ropeway.client.errors import (
+    AdminError,
+    BrokerNotFoundError,
+    TopicNotFoundError,
+)
 from ropeway.gateway.cli import context_file
 from ropeway.gateway.cli.context_file import Context, Contexts
 from ropeway.gateway.cli.main import main
+from ropeway.gateway.cli.mirrors import Outage, may_pass
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ropeway.testing import Gateway
 
@@ -87,33 +98,121 @@ def test_topics_and_groups_are_copied_and_gone_on_with(ropeway_gateway, target):
     assert read(target, topic) == read(ropeway_gateway, topic)
 
 
+class Mirroring:
+    """A mirror in a process of its own, until it is interrupted."""
+
+    def __init__(self, errors: Path, *words: str) -> None:
+        self._errors = errors
+        # Who runs tests in the background of a shell has them ignore it.
+        command = ["env", "--default-signal=INT"]
+        command += [sys.executable, "-m", "ropeway.gateway.cli.main"]
+        with errors.open("w") as stderr:
+            self.process = subprocess.Popen(
+                [*command, "migrate", "mirror", "--source", "old", *words],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+            )
+
+    @property
+    def said(self) -> list[str]:
+        """The lines of its standard error."""
+        return self._errors.read_text().splitlines()
+
+    def interrupt(self) -> None:
+        """End it as an operator does."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def mirroring(folder: Path, *words: str) -> Iterator[Mirroring]:
+    one = Mirroring(folder / "stderr", *words)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
 def test_what_comes_is_followed_over_restarts_until_it_is_interrupted(
-    ropeway_gateway, target
+    ropeway_gateway, target, tmp_path
 ):
     known(ropeway_gateway)
     here, there = (("-n", one.name_server) for one in (target, ropeway_gateway))
     topic = "followed"
     run("topic", "create", topic, "--queues", "1", *there)
     run("produce", topic, "one", *there)
-    # Who runs tests in the background of a shell has them ignore it.
-    command = ["env", "--default-signal=INT"]
-    command += [sys.executable, "-m", "ropeway.gateway.cli.main"]
-    with subprocess.Popen(
-        [*command, "migrate", "mirror", topic, "--source", "old", *here],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
+    with mirroring(tmp_path, topic, *here, "--rate", "100000") as mirror:
+        until_read(target, topic, 1)
+        target.restart()
+        run("produce", topic, "two", *there)
+        until_read(target, topic, 2)
+        mirror.interrupt()
+    assert "Traceback" not in "".join(mirror.said)
+    assert read(target, topic) == read(ropeway_gateway, topic)
+
+
+WAITS, GOES_ON = "waiting for servers: ", "servers are back, going on"
+
+
+def test_servers_that_are_away_are_waited_for_and_that_is_said_once(target, tmp_path):
+    here, topic = ("-n", target.name_server), "waited"
+    with running_gateway(topics=[f"{topic}:1"]) as source:
+        known(source)
+        there = ("-n", source.name_server)
+        run("produce", topic, "one", *there)
+        with mirroring(tmp_path, topic, *here) as mirror:
+
+            def waits() -> bool:
+                return mirror.said[-1:] != [] and mirror.said[-1].startswith(WAITS)
+
             until_read(target, topic, 1)
-            target.restart()
+            source.stop()
+            until(waits)
+            source.start()
             run("produce", topic, "two", *there)
             until_read(target, topic, 2)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-    assert b"Traceback" not in errors
-    assert read(target, topic) == read(ropeway_gateway, topic)
+            target.kill()
+            run("produce", topic, "three", *there)
+            until(waits)
+            target.start()
+            until_read(target, topic, 3)
+            until(lambda: mirror.said[-1] == GOES_ON)
+            mirror.interrupt()
+        assert read(target, topic) == read(source, topic)
+    assert all(line.startswith(WAITS) for line in mirror.said[::2])
+    assert set(mirror.said[1::2]) == {GOES_ON}
+
+
+def test_queues_that_wait_say_so_together(capsys):
+    outage, error = Outage(), ConnectionFailedError("mq-1:9876", "it is away")
+    first, second = "first", "second"
+    outage.ends(first)
+    for one in (first, second, first):
+        outage.begins(one, error)
+    outage.ends(first)
+    assert capsys.readouterr().err == "waiting for servers: mq-1:9876: it is away\n"
+    outage.ends(second)
+    outage.ends(first)
+    assert capsys.readouterr().err == "servers are back, going on\n"
+    outage.begins(first, error)
+    assert "waiting" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (ConnectionFailedError("mq-1:9876", "it is away"), True),
+        (ResponseError(ResponseCode.SYSTEM_BUSY, "", "mq-1:10911"), True),
+        (BrokerNotFoundError("there is no broker broker-a; there are "), True),
+        (TopicNotFoundError("topic 'orders' does not exist"), True),
+        (ResponseError(ResponseCode.TOPIC_NOT_EXIST, "", "mq-1:10911"), False),
+        (ResponseError(ResponseCode.NO_PERMISSION, "", "mq-1:10911"), False),
+        (AdminError("the target lacks what was from 5 on"), False),
+    ],
+)
+def test_what_may_pass_is_waited_for_and_nothing_else(error, passes):
+    assert may_pass(error) == passes
 
 
 def until_read(where: Gateway, topic: str, count: int) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ropeway.client import Admin, ClientConfig, ConnectionFailedError
-from ropeway.client.errors import AdminError, RequestTimeoutError
+from ropeway.client.errors import BrokerNotFoundError, RequestTimeoutError
 from ropeway.gateway.wire.codes import RESPONSE_FLAG, ResponseCode
 from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
@@ -44,7 +44,9 @@ async def test_a_broker_that_is_not_there_is_an_error_that_names_those_that_are(
     ropeway_gateway,
 ):
     async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
-        with pytest.raises(AdminError, match=r"no broker b9; there are broker-0$"):
+        with pytest.raises(
+            BrokerNotFoundError, match=r"no broker b9; there are broker-0$"
+        ):
             await admin.ask_broker("b9", GetAllTopicList())
 
 
