@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.wire import message
@@ -37,6 +38,7 @@ _V6_MORE_BYTES = 12
 _PREPARED_BEFORE_BODY = 12
 
 _NOT_WHOLE = "a stored message is not whole"
+_LONG_PROPERTIES = "a stored message has properties of more than 32767 bytes"
 
 _INDEXED = re.compile(
     rb"(?:\A|\x02)(TAGS|KEYS|UNIQ_KEY)\x01([^\x02]+)(?=\x02|\Z)"
@@ -201,26 +203,43 @@ def mirrored(
         Of each its offset, its store time, and its record as one of `moved_all`.
 
     Raises:
-        ValueError: One of them is not whole.
+        ValueError: One of them is not whole, or has too long properties.
     """
     found = []
-    for offset, store_ms, record in records_in(data):
-        one, parts = record, parts_of(record)
-        host_at = parts.store_ms_at + _TIME.size
-        if _host_bytes(one) == len(store_host):
-            one = one[:host_at] + store_host + one[host_at + len(store_host) :]
-        text = one[parts.properties_at :]
-        place = (magic, topic, queue_id, offset, id_base | offset, store_ms)
-        made = (moved(one, parts, text, *place), *_indexed(text))
-        found.append((offset, store_ms, made))
+    # Those of one time that follow each other are made in one call.
+    rows = groupby(
+        enumerate(records_in(data)),
+        key=lambda one: (one[1][1], one[1][0] - one[0]),
+    )
+    for (store_ms, _), some in rows:
+        row = [one for _, one in some]
+        messages = [(_stored_at(record, store_host), None) for _, _, record in row]
+        (first, _, _), *_ = row
+        made = moved_all(
+            messages, magic, topic, queue_id, first, id_base, store_ms, False
+        )
+        if made is None:
+            raise ValueError(_LONG_PROPERTIES)
+        found += [
+            (offset, store_ms, one)
+            for (offset, _, _), one in zip(row, made, strict=True)
+        ]
     return found
 
 
-def _host_bytes(record: bytes) -> int:
-    """How long the address is of the broker that a message was stored at."""
+def _stored_at(record: bytes, store_host: bytes) -> bytes:
+    """A message as if the other broker had stored it, if that has as long an address.
+
+    It is known to be whole.
+    """
     (sys_flag,) = message.SYS_FLAG.unpack_from(record, _SYS_FLAG_AT)
     is_v6 = sys_flag & message.STORE_HOST_V6_FLAG
-    return message.V6_HOST_BYTES if is_v6 else message.V4_HOST_BYTES
+    if len(store_host) != (message.V6_HOST_BYTES if is_v6 else message.V4_HOST_BYTES):
+        return record
+    at = _STORE_MS_AT + _TIME.size
+    if sys_flag & message.BORN_HOST_V6_FLAG:
+        at += _V6_MORE_BYTES
+    return record[:at] + store_host + record[at + len(store_host) :]
 
 
 @may_be_compiled

@@ -178,3 +178,37 @@ def test_what_stands_behind_a_message_is_none_of_its_properties() -> None:
     for moved_all in forms("moved_all"):
         alone = moved_all([(whole, None)], *PLACE, False)
         assert moved_all([(whole + b"KEYS\1k\2", None)], *PLACE, False) == alone
+
+
+@given(st.lists(MESSAGES, max_size=5), TOPICS, HOSTS, st.data())
+def test_mirrored_messages_keep_all_but_their_place(
+    messages: list[message.Message], topic: str, host: str, data: st.DataObject
+) -> None:
+    times = data.draw(st.lists(st.integers(0, 2), min_size=5, max_size=5))
+    offsets = data.draw(st.lists(st.integers(0, 6), min_size=5, max_size=5))
+    messages = [
+        msgspec.structs.replace(one, store_ms=time, queue_offset=offset)
+        for one, time, offset in zip(messages, times, offsets, strict=False)
+    ]
+    place = (*message.topic_field(topic), 3, 7 << 40, message.pack_host(host, 10911))
+    found = record_rewrite.mirrored(b"".join(map(message.encode, messages)), *place)
+    for one, (offset, store_ms, (record, tag, keys)) in zip(
+        messages, found, strict=True
+    ):
+        is_as_long = (":" in host) == (":" in one.store_host[0])
+        made = message.decode(record)
+        assert (offset, store_ms) == (one.queue_offset, one.store_ms)
+        assert made == msgspec.structs.replace(
+            one,
+            topic=topic,
+            queue_id=3,
+            message_id=7 << 40 | offset,
+            store_host=(host, 10911) if is_as_long else one.store_host,
+            sys_flag=made.sys_flag,
+            body_crc=made.body_crc,
+        )
+        assert message.decode(message.encode(made)).sys_flag == made.sys_flag
+        named = properties.parse(one.properties)
+        assert tag == properties.tag_hash(named.get("TAGS", ""))
+        unique = [named["UNIQ_KEY"]] if named.get("UNIQ_KEY") else []
+        assert keys == [*named.get("KEYS", "").split(), *unique]
