@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ropeway.client import RemotingError
-from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.admin_mirrors import READ_BYTES, Mirror
 from ropeway.client.errors import BrokerNotFoundError, TopicNotFoundError
 from ropeway.client.rate_limit import RateLimit
 from ropeway.client.retry import is_outage
@@ -90,9 +90,9 @@ def mirror(
     async def work() -> list[MirroredQueue]:
         async with from_.admin() as there, cluster.admin() as here:
             with progress(f"mirror {source}") as step:
-                given = _Work(
-                    Mirror(there, here), RateLimit(rate), Outage(), step, exit_at_end
-                )
+                # So many a second come a pull at a time.
+                job = Mirror(there, here, READ_BYTES if rate is None else 1)
+                given = _Work(job, RateLimit(rate), Outage(), step, exit_at_end)
                 return await _mirror(given, topics, groups)
 
     print_rows(run(cluster, work()), as_json=as_json)
@@ -158,7 +158,14 @@ async def _copy(work: _Work, pair: Pair) -> MirroredQueue:
             if not is_sure:
                 # Whoever leads there now has what it has.
                 offset = await work.job.next_offset(pair)
-            copied = await work.job.copy(pair, offset)
+                is_sure = True
+            async with aclosing(work.job.copies(pair, offset)) as copies:
+                async for copied in copies:
+                    work.outage.ends(pair)
+                    offset, retry_s = copied.next_offset, _RETRY_S
+                    for _ in range(copied.messages):
+                        work.step()
+                    await work.limit.spend(copied.messages)
         except RemotingError as error:
             if work.exit_at_end or not may_pass(error):
                 raise
@@ -167,20 +174,15 @@ async def _copy(work: _Work, pair: Pair) -> MirroredQueue:
             retry_s, is_sure = min(2 * retry_s, _LONGEST_RETRY_S), False
             continue
         work.outage.ends(pair)
-        offset, retry_s, is_sure = copied.next_offset, _RETRY_S, True
-        for _ in range(copied.messages):
-            work.step()
-        if copied.messages:
-            await work.limit.spend(copied.messages)
-        elif work.exit_at_end:
+        retry_s = _RETRY_S
+        if work.exit_at_end:
             return MirroredQueue(
                 topic=pair.target.topic,
                 queue_id=pair.target.queue_id,
                 messages=offset - begin,
                 next_offset=offset,
             )
-        else:
-            await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(_POLL_S)
 
 
 async def _follow(job: Mirror, groups: Sequence[str], pairs: Sequence[Pair]) -> None:

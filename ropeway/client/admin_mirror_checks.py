@@ -173,7 +173,7 @@ class _Reader:
     async def fill(self) -> None:
         """Have a message, unless all have been read."""
         while not self.messages and self._offset < self._end:
-            data = await pull(self._admin, self._queue, self._offset)
+            data = (await pull(self._admin, self._queue, self._offset)).data
             if not data:
                 self._offset = await self._begin()
                 continue

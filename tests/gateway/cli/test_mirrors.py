@@ -152,6 +152,27 @@ def test_what_comes_is_followed_over_restarts_until_it_is_interrupted(
     assert read(target, topic) == read(ropeway_gateway, topic)
 
 
+def test_nothing_is_lost_or_doubled_by_kills(ropeway_gateway, target, tmp_path):
+    known(ropeway_gateway)
+    here, there = (("-n", one.name_server) for one in (target, ropeway_gateway))
+    topic, count = "killed", 1200
+    run("topic", "create", topic, "--queues", "2", *there)
+    run("bench", "produce", topic, "--count", str(count), "--size", "100", *there)
+    for least, who in ((1, "mirror"), (200, "target"), (400, "mirror")):
+        with mirroring(tmp_path, topic, "--rate", "200", *here) as mirror:
+            until_read(target, topic, least)
+            if who == "target":
+                target.kill()
+                target.start()
+                until_read(target, topic, least + 1)
+            # Leaving kills it, wherever it is.
+            assert mirror.process.poll() is None
+    run("migrate", "mirror", topic, "--source", "old", "--exit-at-end", *here)
+    found = read(target, topic)
+    assert len(found) == count
+    assert found == read(ropeway_gateway, topic)
+
+
 WAITS, GOES_ON = "waiting for servers: ", "servers are back, going on"
 
 

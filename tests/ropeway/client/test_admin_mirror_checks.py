@@ -94,7 +94,8 @@ async def test_a_mirror_is_equal_and_one_that_is_behind_lacks_messages(
 async def mirror_changed(both: Two, pair: Pair, offset: int, **changes: Any) -> None:
     """Mirror a queue whose message at an offset is another one."""
     data = b""
-    for one in stored.split(await pull(both.source, pair.source, 0)):
+    found = await pull(both.source, pair.source, 0)
+    for one in stored.split(found.data):
         message = stored.decode(one)
         if message.queue_offset == offset:
             message = structs.replace(message, body_crc=None, **changes)

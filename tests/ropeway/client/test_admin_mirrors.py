@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,8 +56,9 @@ async def copy_all(mirror: Mirror, pairs: list[Pair]) -> int:
     copied = 0
     for pair in pairs:
         offset = await mirror.next_offset(pair)
-        while (one := await mirror.copy(pair, offset)).messages:
-            copied, offset = copied + one.messages, one.next_offset
+        async with aclosing(mirror.copies(pair, offset)) as copies:
+            async for one in copies:
+                copied += one.messages
     return copied
 
 
@@ -66,7 +68,7 @@ async def contents(admin: Admin, queue: MessageQueue) -> list[object]:
     found: list[object] = [span.begin, span.end]
     offset = span.begin
     while offset < span.end:
-        for data in stored.split(await pull(admin, queue, offset)):
+        for data in stored.split((await pull(admin, queue, offset)).data):
             one = stored.decode(data)
             assert (one.queue_id, one.queue_offset) == (queue.queue_id, offset)
             found += (one.body, one.properties, one.flag, one.sys_flag, one.born_ms)
