@@ -11,11 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from pluggy import HookimplMarker
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    import pytest
+
+# As pytest's own; programs that tests start are spared the import of pytest.
+hookimpl = HookimplMarker("pytest")
 ARCHITECTURE = Path(__file__).parents[1] / "docs" / "architecture"
 
 
@@ -25,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-@pytest.hookimpl(wrapper=True)
+@hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

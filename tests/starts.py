@@ -15,13 +15,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-import pytest
+from pluggy import HookimplMarker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# As pytest's own; programs that tests start are spared the import of pytest.
+hookimpl = HookimplMarker("pytest")
 
 LIMIT = 3
 """How many starts a run makes again."""
@@ -86,7 +91,7 @@ def _lines() -> list[str]:
     return Path(os.environ[FILE]).read_text().splitlines()
 
 
-@pytest.hookimpl(trylast=True)
+@hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Behind `reaper`, which says where files of the run are."""
     if not hasattr(config, "workerinput"):
