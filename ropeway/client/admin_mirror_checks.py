@@ -72,7 +72,8 @@ class Verifier:
         source: Reads there, as `Mirror` does.
         target: A Ropeway of one broker.
         limit: For how many messages a second are read at each.
-        wait_s: How long to wait for a mirror that is behind, in seconds.
+        wait_s: How long to wait for a mirror that is behind, in seconds; all queues
+            and groups together.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Verifier:
         self._target = target
         self._limit = limit
         self._wait_s = wait_s
+        self._deadline: float | None = None
 
     async def verify(self, pair: Pair, step: Callable[[int], None]) -> Verified:
         """Compare two queues, message by message.
@@ -150,10 +152,11 @@ class Verifier:
     async def _until(self, look: Callable[[], Awaitable[int]], goal: int) -> int:
         """What is seen once it is as far as the goal, or nobody waits any more."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._wait_s
+        if self._deadline is None:
+            self._deadline = clock() + self._wait_s
         while True:
             found = await look()
-            if found >= goal or clock() >= deadline:
+            if found >= goal or clock() >= self._deadline:
                 return found
             await asyncio.sleep(_LOOK_S)
 
