@@ -104,7 +104,13 @@ def rocketmq(directory: Path, _: Flush) -> RocketMQWithProxy:
 
 def connection(server: Server, name: str) -> Connection:
     """One client's connection."""
-    metadata = {
+    endpoint = getattr(server.started, "endpoint", server.started.name_server)
+    return Connection(endpoint, protocol.SERVICE.full_name, metadata(name))
+
+
+def metadata(name: str) -> dict[str, str]:
+    """What a client says of itself with each call."""
+    return {
         "x-mq-client-id": name,
         "x-mq-language": "JAVA",
         "x-mq-client-version": "5.0.7",
@@ -112,13 +118,11 @@ def connection(server: Server, name: str) -> Connection:
         "x-mq-request-id": "0f0e0d0c-0b0a-0908-0706-050403020100",
         "x-mq-date-time": "20261122T080000Z",
     }
-    endpoint = getattr(server.started, "endpoint", server.started.name_server)
-    return Connection(endpoint, protocol.SERVICE.full_name, metadata)
 
 
-def send(connections: Sequence[Connection], calls: int, topic: str, count: int) -> None:
-    """Send messages, so many calls on each connection at a time."""
-    request = SendMessageRequest(
+def sending(topic: str) -> bytes:
+    """The request that sends one message."""
+    return SendMessageRequest(
         messages=[
             Message(
                 topic=Resource(name=topic),
@@ -131,6 +135,11 @@ def send(connections: Sequence[Connection], calls: int, topic: str, count: int) 
             )
         ]
     ).SerializeToString()
+
+
+def send(connections: Sequence[Connection], calls: int, topic: str, count: int) -> None:
+    """Send messages, so many calls on each connection at a time."""
+    request = sending(topic)
     left, done = itertools.count(), itertools.count(1)
     answered = 0
 
@@ -150,6 +159,38 @@ def send(connections: Sequence[Connection], calls: int, topic: str, count: int) 
     http2.run(list(connections), lambda: answered < count)
 
 
+def receiving(topic: str) -> bytes:
+    """The request that receives messages."""
+    return ReceiveMessageRequest(
+        group=Resource(name=GROUP),
+        message_queue=MessageQueue(topic=Resource(name=topic)),
+        filter_expression=FilterExpression(expression="*"),
+        batch_size=BATCH,
+        invisible_duration=Duration(seconds=60),
+        long_polling_timeout=Duration(seconds=5),
+    ).SerializeToString()
+
+
+def received(got: list[bytes]) -> list[Message]:
+    """The messages of an answer."""
+    answers = [ReceiveMessageResponse.FromString(one) for one in got]
+    found = [answer.message for answer in answers if answer.HasField("message")]
+    if not found and answers[0].status.code != Code.MESSAGE_NOT_FOUND:
+        _expect(answers[0].status.code)
+    return found
+
+
+def acknowledging(topic: str, message: Message) -> bytes:
+    """The request that acknowledges a message."""
+    system = message.system_properties
+    entry = AckMessageEntry(
+        message_id=system.message_id, receipt_handle=system.receipt_handle
+    )
+    return AckMessageRequest(
+        entries=[entry], topic=Resource(name=topic), group=Resource(name=GROUP)
+    ).SerializeToString()
+
+
 class Consumer:
     """Receives and acknowledges until it has had all.
 
@@ -166,15 +207,8 @@ class Consumer:
         self._connections = list(connections)
         self._calls = calls
         self._left = count
-        self._topic = {"topic": Resource(name=topic), "group": Resource(name=GROUP)}
-        self._request = ReceiveMessageRequest(
-            group=Resource(name=GROUP),
-            message_queue=MessageQueue(topic=Resource(name=topic)),
-            filter_expression=FilterExpression(expression="*"),
-            batch_size=BATCH,
-            invisible_duration=Duration(seconds=60),
-            long_polling_timeout=Duration(seconds=5),
-        ).SerializeToString()
+        self._topic = topic
+        self._request = receiving(topic)
 
     def run(self) -> None:
         """Consume."""
@@ -190,10 +224,7 @@ class Consumer:
             one.call(exchange)
 
     def _received(self, one: Connection, got: list[bytes]) -> None:
-        answers = [ReceiveMessageResponse.FromString(one) for one in got]
-        found = [answer.message for answer in answers if answer.HasField("message")]
-        if not found and answers[0].status.code != Code.MESSAGE_NOT_FOUND:
-            _expect(answers[0].status.code)
+        found = received(got)
         open_acks = len(found)
         if not found:
             self._receive(one)
@@ -207,12 +238,8 @@ class Consumer:
                 self._receive(one)
 
         for message in found:
-            system = message.system_properties
-            entry = AckMessageEntry(
-                message_id=system.message_id, receipt_handle=system.receipt_handle
-            )
-            request = AckMessageRequest(entries=[entry], **self._topic)
-            one.call(Exchange("AckMessage", request.SerializeToString(), acknowledged))
+            request = acknowledging(self._topic, message)
+            one.call(Exchange("AckMessage", request, acknowledged))
 
 
 def _expect(code: int) -> None:
@@ -220,16 +247,20 @@ def _expect(code: int) -> None:
         raise SystemExit(f"a call was answered {Code.Name(code)}")
 
 
-def settle(one: Connection, topic: str) -> None:
-    """Say that a client consumes, and wait until that is answered."""
+def telemetry(topic: str) -> bytes:
+    """What a client says that consumes."""
     wanted = Settings(client_type=ClientType.SIMPLE_CONSUMER)
     wanted.subscription.group.name = GROUP
     entry = SubscriptionEntry(
         topic=Resource(name=topic), expression=FilterExpression(expression="*")
     )
     wanted.subscription.subscriptions.append(entry)
-    request = TelemetryCommand(settings=wanted).SerializeToString()
-    stream = one.open(Exchange("Telemetry", request, lambda _: None))
+    return TelemetryCommand(settings=wanted).SerializeToString()
+
+
+def settle(one: Connection, topic: str) -> None:
+    """Say that a client consumes, and wait until that is answered."""
+    stream = one.open(Exchange("Telemetry", telemetry(topic), lambda _: None))
     http2.run([one], lambda: not one.first_message(stream))
 
 

@@ -62,20 +62,15 @@ def _text(text: str) -> bytes:
     return size + bytes([rest]) + data
 
 
-class Connection:
-    """One connection of one client.
+class Session:
+    """What one client says on one connection, and hears; others carry the bytes.
 
     Args:
-        endpoint: Where the server listens.
         service: Whose methods are called.
         metadata: What comes with each call.
     """
 
-    def __init__(self, endpoint: str, service: str, metadata: dict[str, str]) -> None:
-        host, _, port = endpoint.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), _PATIENCE_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setblocking(False)
+    def __init__(self, service: str, metadata: dict[str, str]) -> None:
         self._service, self._metadata = service, metadata
         self._blocks: dict[str, bytes] = {}
         self._next_stream = 1
@@ -128,27 +123,12 @@ class Connection:
         made = self._blocks[method] = fields({**pseudo, **self._metadata})
         return made
 
-    def flush(self) -> None:
-        """Write what the network takes now."""
-        while self.out:
-            try:
-                sent = self.socket.send(self.out)
-            except BlockingIOError:
-                return
-            del self.out[:sent]
-
-    def read(self) -> None:
+    def take(self, data: bytes) -> None:
         """Take what has come.
 
         Raises:
-            ConnectionError: The server has closed, or refused a call.
+            ConnectionError: The server has refused a call.
         """
-        try:
-            data = self.socket.recv(_READ_BYTES)
-        except BlockingIOError:
-            return
-        if not data:
-            raise ConnectionError("the server closed")
         data, at = self._rest + data, 0
         while len(data) - at >= _HEAD.size:
             high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
@@ -177,6 +157,46 @@ class Connection:
     def first_message(self, stream: int) -> bool:
         """Whether an answer has begun to come."""
         return bool(self._open[stream][1])
+
+
+class Connection(Session):
+    """One connection of one client.
+
+    Args:
+        endpoint: Where the server listens.
+        service: Whose methods are called.
+        metadata: What comes with each call.
+    """
+
+    def __init__(self, endpoint: str, service: str, metadata: dict[str, str]) -> None:
+        super().__init__(service, metadata)
+        host, _, port = endpoint.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), _PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+
+    def flush(self) -> None:
+        """Write what the network takes now."""
+        while self.out:
+            try:
+                sent = self.socket.send(self.out)
+            except BlockingIOError:
+                return
+            del self.out[:sent]
+
+    def read(self) -> None:
+        """Take what has come.
+
+        Raises:
+            ConnectionError: The server has closed, or refused a call.
+        """
+        try:
+            data = self.socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionError("the server closed")
+        self.take(data)
 
 
 def _messages(body: bytearray) -> Iterator[bytes]:

@@ -96,10 +96,11 @@ def send(
     kind: type[SendMessage] = SendMessageV2,
     more: str = "",
     sys_flag: int = 0,
+    topic: str = "bench",
 ) -> bytes:
     header = kind(
         producer_group="bench",
-        topic="bench",
+        topic=topic,
         default_topic="TBW102",
         default_topic_queue_nums=QUEUES,
         queue_id=queue_id,
