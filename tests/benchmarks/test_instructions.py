@@ -10,7 +10,6 @@ from benchmarks import instruction_cases, instructions
 from tests import builds
 
 ROOT = Path(__file__).parents[2]
-HEADER = Path("/usr/include/valgrind/callgrind.h")
 DUMP = """version: 1
 desc: Trigger: Client Request: {name}
 events: Ir
@@ -66,7 +65,6 @@ def test_the_figures_that_are_kept_are_of_cases_that_there_are() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HEADER.exists(), reason="valgrind is not installed")
 def test_every_case_is_asked_and_answered() -> None:
     library = builds.shared_object(ROOT / "benchmarks" / "counter.c")
     command = [sys.executable, "-m", "benchmarks.instruction_cases", str(library)]
