@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
 
-from ropeway.client import Producer
-from ropeway.client.sync import SyncProducer
+from ropeway.client import ProducerConfig, producer
 from ropeway.gateway.cli.target import Target
 
 if TYPE_CHECKING:
@@ -18,21 +18,13 @@ if TYPE_CHECKING:
     C = TypeVar("C", bound=ClientConfig)
 
 PATIENT_S = 60.0
-SENDS = [
-    getattr(kind, name)
-    for kind in (Producer, SyncProducer)
-    for name in ("send", "send_batch")
-]
 
 
 def have_patient_sends(patch: pytest.MonkeyPatch) -> None:
-    """Have sends wait for so long where nothing else is said.
-
-    By default they give up after 3 s, whatever a client's configuration says.
-    """
-    for send in SENDS:
-        *others, _ = send.__defaults__
-        patch.setattr(send, "__defaults__", (*others, PATIENT_S))
+    """Have sends wait for so long, and not 3 s, where no configuration is given."""
+    patch.setattr(
+        producer, "ProducerConfig", partial(ProducerConfig, send_timeout_s=PATIENT_S)
+    )
 
 
 def have_patient_commands(patch: pytest.MonkeyPatch) -> None:

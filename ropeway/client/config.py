@@ -39,6 +39,8 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
 class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
     """What producers have besides."""
 
+    send_timeout_s: float = 3.0
+    """The longest that all attempts of a send may take together."""
     retries: int = 2
     """Further attempts after a failed one."""
     compress_above_bytes: int = 4096

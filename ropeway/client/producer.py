@@ -56,7 +56,7 @@ class Producer(Client):
         message: Message,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
-        timeout_s: float = 3.0,
+        timeout_s: float | None = None,
     ) -> SendResult:
         """Send a message and return when the broker has stored it.
 
@@ -69,7 +69,8 @@ class Producer(Client):
             message: What to send.
             queue: Where to.
             selector: Chooses among all writable queues, sorted.
-            timeout_s: The longest that all tries may take together.
+            timeout_s: The longest that all tries may take together; by default
+                `send_timeout_s` of the configuration.
 
         Raises:
             ValueError: The message is one that no broker would take.
@@ -86,7 +87,7 @@ class Producer(Client):
         self,
         messages: Sequence[Message],
         queue: MessageQueue | None = None,
-        timeout_s: float = 3.0,
+        timeout_s: float | None = None,
     ) -> list[SendResult]:
         """Send messages of one topic to one queue in one request.
 
@@ -97,7 +98,8 @@ class Producer(Client):
             messages: At least one; without delay; not longer together than a message
                 may be.
             queue: Where to; any by default.
-            timeout_s: The longest that all tries may take together.
+            timeout_s: The longest that all tries may take together; by default
+                `send_timeout_s` of the configuration.
 
         Raises:
             ValueError: The messages cannot go together.
@@ -279,9 +281,11 @@ class Producer(Client):
         keys: Sequence[str],
         queue: MessageQueue | None,
         selector: Selector | None,
-        timeout_s: float,
+        timeout_s: float | None,
     ) -> list[SendResult]:
         self._instance.ensure_started()
+        if timeout_s is None:
+            timeout_s = self._config.send_timeout_s
         is_ordered = bool(queue or selector or message.sharding_key is not None)
         attempts = 1 if is_ordered else 1 + self._config.retries
         deadline = asyncio.get_running_loop().time() + timeout_s

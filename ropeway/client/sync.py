@@ -121,7 +121,7 @@ class SyncProducer(_SyncClient[Producer]):
         message: Message,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
-        timeout_s: float = 3.0,
+        timeout_s: float | None = None,
     ) -> SendResult:
         """Send a message: `Producer.send`."""
         return self._thread.call(self._client.send(message, queue, selector, timeout_s))
@@ -130,7 +130,7 @@ class SyncProducer(_SyncClient[Producer]):
         self,
         messages: Sequence[Message],
         queue: MessageQueue | None = None,
-        timeout_s: float = 3.0,
+        timeout_s: float | None = None,
     ) -> list[SendResult]:
         """Send messages together: `Producer.send_batch`."""
         return self._thread.call(self._client.send_batch(messages, queue, timeout_s))

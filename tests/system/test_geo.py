@@ -209,7 +209,9 @@ async def test_addresses_of_another_cluster_are_passed_over_while_ours_is_away(
         ) as producer:
             queue = MessageQueue("orders", "broker-0", 0)
             with pytest.raises(RemotingError):
-                await producer.send(Message("orders", b"late"), queue=queue)
+                await producer.send(
+                    Message("orders", b"late"), queue=queue, timeout_s=3.0
+                )
         said = f"127.0.0.1:{pulsar.broker_port} is of another Pulsar cluster (without"
         # It may look at the next address after the send's time is over.
         await until(lambda: said in geo.log(0))

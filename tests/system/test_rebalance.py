@@ -59,6 +59,7 @@ QUICK = ProducerConfig(
     retries=20,
     connect_timeout_s=TIMEOUT_S,
     request_timeout_s=TIMEOUT_S,
+    send_timeout_s=TIMEOUT_S,
     default_queues=4,
 )
 

@@ -36,10 +36,11 @@ CONSUMER = ConsumerConfig(
 )
 """Short intervals, so that tests need not wait."""
 
-PRODUCER = ProducerConfig(**PATIENCE, heartbeat_interval_s=1, route_interval_s=0.5)
+SENDING = {**PATIENCE, "send_timeout_s": 60.0}
+PRODUCER = ProducerConfig(**SENDING, heartbeat_interval_s=1, route_interval_s=0.5)
 
 PATIENT = ClientConfig(**PATIENCE)
-PATIENT_PRODUCER = ProducerConfig(**PATIENCE)
+PATIENT_PRODUCER = ProducerConfig(**SENDING)
 PATIENT_CONSUMER = ConsumerConfig(**PATIENCE)
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ropeway.client import ConnectionFailedError, Message, Producer, ProducerConfig
 from ropeway.gateway.wire.codes import RequestCode
 from tests.ropeway.client.fake_server import FakeServer
-from tests.ropeway.client.scenario import PATIENCE, scenario
+from tests.ropeway.client.scenario import SENDING, scenario
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def serving(certificate: Path) -> ssl.SSLContext:
 @scenario
 async def test_a_client_with_tls_speaks_it_with_everyone(certificate):
     trusting = ssl.create_default_context(cafile=certificate)
-    config = ProducerConfig(**PATIENCE, tls=trusting)
+    config = ProducerConfig(**SENDING, tls=trusting)
     async with (
         FakeServer(tls=serving(certificate)) as server,
         Producer(server.address, "g", config=config) as sender,
@@ -66,7 +66,7 @@ async def test_a_client_with_tls_speaks_it_with_everyone(certificate):
 
 @scenario
 async def test_a_certificate_that_is_not_trusted_is_refused(certificate):
-    config = ProducerConfig(**PATIENCE, tls=ssl.create_default_context())
+    config = ProducerConfig(**SENDING, tls=ssl.create_default_context())
     async with (
         FakeServer(tls=serving(certificate)) as server,
         Producer(server.address, "g", config=config) as sender,

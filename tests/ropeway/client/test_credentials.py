@@ -8,7 +8,7 @@ from ropeway.client import Credentials, Message, Producer, ProducerConfig
 from ropeway.client.credentials import signed
 from ropeway.gateway.wire.codes import RequestCode
 from tests.ropeway.client.fake_server import FakeServer
-from tests.ropeway.client.scenario import PATIENCE, scenario
+from tests.ropeway.client.scenario import SENDING, scenario
 
 CREDENTIALS = Credentials(access_key="me", secret_key="12345678", security_token="st")
 
@@ -30,7 +30,7 @@ def test_a_secret_is_not_shown():
 
 @scenario
 async def test_every_request_is_signed():
-    config = ProducerConfig(**PATIENCE, credentials=CREDENTIALS)
+    config = ProducerConfig(**SENDING, credentials=CREDENTIALS)
     async with (
         FakeServer() as server,
         Producer(server.address, "g", config=config) as producer,

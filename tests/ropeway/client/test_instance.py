@@ -19,6 +19,7 @@ from tests.ropeway.client.scenario import (
     CONSUMER,
     PATIENCE,
     PRODUCER,
+    SENDING,
     Inbox,
     scenario,
     until,
@@ -56,7 +57,7 @@ async def test_a_consumer_is_announced_with_its_subscriptions():
 
 @scenario
 async def test_a_broker_that_was_restarted_hears_from_us_at_once():
-    config = ProducerConfig(**PATIENCE, heartbeat_interval_s=1000)
+    config = ProducerConfig(**SENDING, heartbeat_interval_s=1000)
     async with (
         FakeServer() as server,
         Producer(server.address, "g", config=config) as sender,

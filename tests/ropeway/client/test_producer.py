@@ -11,8 +11,8 @@ from ropeway.client import (
     ConnectionFailedError,
     Message,
     Producer,
+    ProducerConfig,
     ResponseError,
-    SendResult,
     SendStatus,
     TopicNotFoundError,
 )
@@ -30,18 +30,9 @@ from tests.ropeway.client.scenario import (
     until,
 )
 
-TIMEOUT_S = 60
-
 
 def producer(name_server: str) -> Producer:
     return Producer(name_server, "senders", config=PRODUCER)
-
-
-class Patient(Producer):
-    """Waits as long as a real broker on a loaded machine may need for a topic."""
-
-    async def send(self, message: Message, **options) -> SendResult:
-        return await super().send(message, **{"timeout_s": TIMEOUT_S, **options})
 
 
 @scenario
@@ -57,7 +48,7 @@ async def test_a_message_arrives_as_it_was_sent(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         result = await sender.send(sent)
         async with reader:
             await inbox.wait_for(b"body")
@@ -81,7 +72,7 @@ async def test_long_bodies_are_compressed_on_the_way_and_whole_at_the_end(
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         for body in bodies:
             await sender.send(Message(topic, body))
         async with reader:
@@ -95,7 +86,7 @@ async def test_one_way_messages_arrive(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         for body in numbered(5):
             await sender.send_one_way(Message(topic, body))
         await sender.send(Message(topic, b"last"))
@@ -108,7 +99,7 @@ async def test_a_batch_lies_together_in_one_queue(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group, orderly=True)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         results = await sender.send_batch(
             [Message(topic, body, tags="T") for body in numbered(4)]
         )
@@ -126,7 +117,7 @@ async def test_a_sharding_key_keeps_its_messages_in_order(name_server, topic, gr
     inbox = Inbox()
     reader = consumer(name_server, group, orderly=True)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         for number in range(20):
             for key in "ab":
                 body = f"{key}{number}".encode()
@@ -141,7 +132,7 @@ async def test_a_sharding_key_keeps_its_messages_in_order(name_server, topic, gr
 
 @scenario
 async def test_a_selector_and_a_queue_say_where_a_message_goes(name_server, topic):
-    async with Patient(name_server, "senders", config=PRODUCER) as sender:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender:
         await sender.send(Message(topic, b"x"))
         last = (await sender.queues(topic))[-1]
         chosen = await sender.send(
@@ -154,7 +145,7 @@ async def test_a_selector_and_a_queue_say_where_a_message_goes(name_server, topi
 @scenario
 async def test_sends_at_the_same_time_are_all_stored(name_server, topic):
     async with (
-        Patient(name_server, "senders", config=PRODUCER) as sender,
+        Producer(name_server, "senders", config=PRODUCER) as sender,
         Admin(name_server, config=PATIENT) as admin,
     ):
         await sender.send(Message(topic, b"first"))
@@ -171,7 +162,7 @@ async def test_a_delayed_message_comes_after_its_delay(name_server, topic, group
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with Patient(name_server, "senders", config=PRODUCER) as sender, reader:
+    async with Producer(name_server, "senders", config=PRODUCER) as sender, reader:
         await sender.send(Message(topic, b"later", delay_level=1))
         await inbox.wait_for(b"later")
     (late,) = inbox.messages
@@ -268,6 +259,23 @@ async def test_all_tries_together_keep_to_the_time():
             await sender.send(Message("t", b"x"), timeout_s=0.2)
         assert asyncio.get_running_loop().time() - began < PATIENCE["request_timeout_s"]
         assert len(server.asked(RequestCode.SEND_MESSAGE_V2)) == 1
+
+
+@scenario
+async def test_all_sends_of_a_producer_keep_to_the_time_of_its_configuration():
+    config = ProducerConfig(**PATIENCE, send_timeout_s=0.2)
+    message = Message("t", b"x")
+    async with (
+        FakeServer() as server,
+        Producer(server.address, "p", config=config) as sender,
+    ):
+        for code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
+            server.behaviours[code] = lambda _: None
+        began = asyncio.get_running_loop().time()
+        for send in (sender.send(message), sender.send_batch([message])):
+            with pytest.raises(ConnectionFailedError):
+                await send
+        assert asyncio.get_running_loop().time() - began < PATIENCE["request_timeout_s"]
 
 
 @scenario
