@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ropeway.storage.throttle import Throttle
+    from ropeway.common.throttle import Throttle
 
 LEAST_SHARE = 0.1
 LONGEST_REST_S = 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -10,12 +11,12 @@ import click
 from ropeway.client.admin_groups import known
 from ropeway.client.admin_mirror_checks import Verifier
 from ropeway.client.admin_mirrors import Mirror
-from ropeway.client.rate_limit import RateLimit
+from ropeway.common.throttle import Throttle
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
-from ropeway.gateway.cli.completion import context_names
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import UnwellError
+from ropeway.gateway.cli.mirrors import topics_at_source
 from ropeway.gateway.cli.output import print_json, print_rows, progress
 from ropeway.gateway.cli.rows.migration import (
     VerifiedMirror,
@@ -42,14 +43,7 @@ _AT_ONCE = 8
         "ropeway migrate verify --source rocketmq orders --group kitchen --rate 5000",
     )
 )
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
-@click.option(
-    "--source",
-    required=True,
-    metavar="CONTEXT",
-    shell_complete=context_names,
-    help="The cluster that was copied from: a context of `ropeway context add`.",
-)
+@topics_at_source("that was copied from")
 @click.option(
     "--group",
     "groups",
@@ -92,7 +86,7 @@ def verify(
 
     async def work() -> VerifiedMirror:
         async with from_.admin() as there, cluster.admin() as here:
-            verifier = Verifier(there, here, RateLimit(rate), wait_s)
+            verifier = Verifier(there, here, Throttle(rate, time.monotonic), wait_s)
             mirror = Mirror(there, here)
             pairs = [pair for topic in topics for pair in await mirror.pairs(topic)]
             for group in groups:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from ropeway.client import RemotingError
 from ropeway.client.admin_mirrors import READ_BYTES, Mirror
 from ropeway.client.errors import BrokerNotFoundError, TopicNotFoundError
-from ropeway.client.rate_limit import RateLimit
 from ropeway.client.retry import is_outage
+from ropeway.common.throttle import Throttle
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import context_names
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ropeway.client.admin_mirrors import Pair
     from ropeway.gateway.cli.target import Target
 
+C = TypeVar("C", bound="Callable[..., Any]")
+
 _POLL_S = 0.2
 """How soon a message of a queue that was at its end is looked for."""
 _GROUPS_S = 2.0
@@ -36,20 +39,30 @@ _RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
 when it has been so for long."""
 
 
+def topics_at_source(which: str) -> Callable[[C], C]:
+    """Take topics, and the context of the cluster that they come from."""
+
+    def add(command: C) -> C:
+        source = click.option(
+            "--source",
+            required=True,
+            metavar="CONTEXT",
+            shell_complete=context_names,
+            help=f"The cluster {which}: a context of `ropeway context add`.",
+        )
+        topics = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+        return topics(source(command))
+
+    return add
+
+
 @click.command(
     epilog=example(
         "ropeway migrate mirror --source rocketmq orders --exit-at-end",
         "ropeway migrate mirror --source rocketmq orders payments --group kitchen",
     )
 )
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
-@click.option(
-    "--source",
-    required=True,
-    metavar="CONTEXT",
-    shell_complete=context_names,
-    help="The cluster to copy from: a context of `ropeway context add`.",
-)
+@topics_at_source("to copy from")
 @click.option(
     "--group",
     "groups",
@@ -92,7 +105,9 @@ def mirror(
             with progress(f"mirror {source}") as step:
                 # So many a second come a pull at a time.
                 job = Mirror(there, here, READ_BYTES if rate is None else 1)
-                given = _Work(job, RateLimit(rate), Outage(), step, exit_at_end)
+                given = _Work(
+                    job, Throttle(rate, time.monotonic), Outage(), step, exit_at_end
+                )
                 return await _mirror(given, topics, groups)
 
     print_rows(run(cluster, work()), as_json=as_json)
@@ -122,7 +137,7 @@ class _Work(NamedTuple):
     """What the queues of a mirror have in common."""
 
     job: Mirror
-    limit: RateLimit
+    throttle: Throttle
     outage: Outage
     step: Callable[[], None]
     exit_at_end: bool
@@ -165,7 +180,7 @@ async def _copy(work: _Work, pair: Pair) -> MirroredQueue:
                     offset, retry_s = copied.next_offset, _RETRY_S
                     for _ in range(copied.messages):
                         work.step()
-                    await work.limit.spend(copied.messages)
+                    await work.throttle.take(copied.messages)
         except RemotingError as error:
             if work.exit_at_end or not may_pass(error):
                 raise

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.admin_mirrors import Pair
     from ropeway.client.message import MessageQueue
-    from ropeway.client.rate_limit import RateLimit
+    from ropeway.common.throttle import Throttle
     from ropeway.gateway.wire.message import Message
 
 _LOOK_S = 0.2
@@ -71,17 +71,17 @@ class Verifier:
     Args:
         source: Reads there, as `Mirror` does.
         target: A Ropeway of one broker.
-        limit: For how many messages a second are read at each.
+        throttle: How many messages a second are read at each.
         wait_s: How long to wait for a mirror that is behind, in seconds; all queues
             and groups together.
     """
 
     def __init__(
-        self, source: Admin, target: Admin, limit: RateLimit, wait_s: float
+        self, source: Admin, target: Admin, throttle: Throttle, wait_s: float
     ) -> None:
         self._source = source
         self._target = target
-        self._limit = limit
+        self._throttle = throttle
         self._wait_s = wait_s
         self._deadline: float | None = None
 
@@ -115,7 +115,7 @@ class Verifier:
         found.missing = theirs.end - theirs.begin - (end_of_both - begin)
         while (compared := await found.next()) is not None:
             step(compared)
-            await self._limit.spend(compared)
+            await self._throttle.take(compared)
         return Verified(
             found.equal,
             found.missing,

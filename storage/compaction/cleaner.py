@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.throttle import Throttle
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.compaction import directory as directories
 from ropeway.storage.compaction.round import Outcome, Round
@@ -17,7 +18,6 @@ from ropeway.storage.compaction.writer import Writer
 from ropeway.storage.compaction_api import CompactionStatus
 from ropeway.storage.pace import OwnShare, Pace, StoppedError
 from ropeway.storage.sealed.layout import Whose
-from ropeway.storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from ropeway.common.throttle import Throttle
 from ropeway.storage.api import Log, LogDamagedError, LogError, NoSuchPartitionError
 from ropeway.storage.pace import Pace, WhatIsLeft
 from ropeway.storage.replication import Followed
-from ropeway.storage.throttle import Throttle
 from ropeway.storage.tiered import tier_retention
 from ropeway.storage.tiered.dispatcher import POSITION, URL, Dispatcher
 from ropeway.storage.tiered.fetcher import Fetcher

@@ -25,7 +25,7 @@ from ropeway.storage.tiered.tier_partition import Segment, TierPartition, segmen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ropeway.storage.throttle import Throttle
+    from ropeway.common.throttle import Throttle
     from ropeway.storage.tiered.api import Provider
     from ropeway.storage.tiered.metadata import Metadata
     from ropeway.storage.tiered.object_names import SegmentName

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from ropeway.common.throttle import Throttle
 from ropeway.storage.pace import (
     LEAST_SHARE,
     LONGEST_REST_S,
@@ -16,7 +17,6 @@ from ropeway.storage.pace import (
     WhatIsLeft,
     times,
 )
-from ropeway.storage.throttle import Throttle
 
 
 class Time:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from ropeway.client import (
 from ropeway.client.admin_mirror_checks import Followed, Verified, Verifier, difference
 from ropeway.client.admin_mirrors import Mirror, pull
 from ropeway.client.errors import AdminError, TopicNotFoundError
-from ropeway.client.rate_limit import RateLimit
+from ropeway.common.throttle import Throttle
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.commands.mirrors import MirrorMessages
 from ropeway.gateway.wire.properties import dump
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["target"]
 
+UNLIMITED = Throttle(None, time.monotonic)
+
 
 class Two:
     """A source with a topic of two queues, and a target."""
@@ -44,11 +47,11 @@ class Two:
         self.mirror = Mirror(source, here)
 
     async def verified(
-        self, pairs: list[Pair], wait_s: float = 0, limit: RateLimit | None = None
+        self, pairs: list[Pair], wait_s: float = 0, throttle: Throttle | None = None
     ) -> list[Verified]:
         """Compare one queue after the other."""
         verifier = Verifier(
-            self.source, self.here, limit or RateLimit(None), wait_s=wait_s
+            self.source, self.here, throttle or UNLIMITED, wait_s=wait_s
         )
         return [await verifier.verify(pair, lambda _: None) for pair in pairs]
 
@@ -134,16 +137,16 @@ async def test_what_was_never_at_the_source_is_told(ropeway_gateway, topic, targ
         assert second == equal(0, extra=2)
 
 
-class Trimming(RateLimit):
+class Trimming(Throttle):
     """Gives up a queue's oldest messages once some of them were compared."""
 
     def __init__(self, admin: Admin, topic: str, offset: int) -> None:
-        super().__init__(None)
+        super().__init__(None, time.monotonic)
         self._trim = admin, topic, offset
 
-    async def spend(self, messages: int) -> None:
-        """See `RateLimit`."""
-        del messages
+    async def take(self, count: int) -> None:
+        """See `Throttle`."""
+        del count
         admin, topic, offset = self._trim
         if (await admin.describe_topic(topic))[0].begin < offset:
             await admin_trims.trim(admin, topic, queue_id=0, offset=offset)
@@ -160,13 +163,15 @@ async def test_what_one_side_gives_up_meanwhile_is_not_compared(
             await both.producer.send(Message(topic, b"x"), queue=queue)
         (pair, _) = pairs = await both.mirror.prepare(topic)
         await copy_all(both.mirror, pairs)
-        (found,) = await both.verified([pair], limit=Trimming(both.source, topic, 70))
+        (found,) = await both.verified(
+            [pair], throttle=Trimming(both.source, topic, 70)
+        )
         # A pull has 32 of them at most.
         assert 10 < found.equal < 80
         assert found == equal(found.equal)
         assert await both.verified([pair]) == [equal(10)]
         # What the target gave up is missing, as long as the source has it.
-        (found,) = await both.verified([pair], limit=Trimming(both.here, topic, 80))
+        (found,) = await both.verified([pair], throttle=Trimming(both.here, topic, 80))
         assert found == equal(10 - found.missing, missing=found.missing)
         assert await both.verified([pair]) == [equal(0, missing=10)]
 
@@ -181,13 +186,13 @@ async def test_groups_go_on_at_the_same_offsets_or_are_told(
         await copy_all(both.mirror, pairs)
         for admin in (both.source, both.here):
             await admin_groups.create(admin, group, {})
-        verifier = Verifier(both.source, both.here, RateLimit(None), wait_s=0)
+        verifier = Verifier(both.source, both.here, UNLIMITED, wait_s=0)
         # It has read nothing there.
         assert await verifier.follows(group, pairs[0]) is None
         await admin_offsets.place(both.source, group, {pairs[0].source: 2})
         assert await verifier.follows(group, pairs[0]) == Followed(2, -1)
         assert await verifier.follows(group, pairs[1]) is None
-        patient = Verifier(both.source, both.here, RateLimit(None), wait_s=240)
+        patient = Verifier(both.source, both.here, UNLIMITED, wait_s=240)
         found, _ = await asyncio.gather(
             patient.follows(group, pairs[0]), both.mirror.follow(group, pairs)
         )

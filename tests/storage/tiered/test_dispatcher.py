@@ -8,9 +8,9 @@ import random
 import msgspec
 import pytest
 
+from ropeway.common.throttle import Throttle
 from ropeway.storage.pace import Pace, WhatIsLeft
 from ropeway.storage.replication import Stretch
-from ropeway.storage.throttle import Throttle
 from ropeway.storage.tiered.dispatcher import POSITION, Dispatcher, part_of
 from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.metadata import Metadata

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.storage.throttle import Throttle
+from ropeway.common.throttle import Throttle
 from ropeway.storage.tiered.api import ProviderError
 from ropeway.storage.tiered.metadata import Metadata
 from ropeway.storage.tiered.tier_index import TierIndex

@@ -1,8 +1,8 @@
-"""Uploads are no faster than they may be."""
+"""Work is no faster than it may be."""
 
 import asyncio
 
-from ropeway.storage.throttle import Throttle
+from ropeway.common.throttle import Throttle
 
 
 def test_so_many_bytes_take_so_long():

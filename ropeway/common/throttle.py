@@ -1,4 +1,4 @@
-"""Holding uploads to so many bytes a second, on average."""
+"""Holding work to so many bytes, or messages, a second, on average."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ if TYPE_CHECKING:
 
 
 class Throttle:
-    """Whoever takes bytes waits until those taken before are paid for."""
+    """Whoever takes some waits until those taken before are paid for.
+
+    Args:
+        per_s: So many a second, of all who share it; None without limit.
+        clock: Seconds of a clock that only goes on.
+        sleep: Waits for so many seconds.
+    """
 
     def __init__(
         self,
-        bytes_per_s: int | None,
+        per_s: float | None,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._rate = bytes_per_s
+        self._per_s = per_s
         self._clock = clock
         self._sleep = sleep
         self._paid_at = clock()
 
-    async def take(self, size: int) -> None:
-        """Return when so many more bytes may go up."""
-        if self._rate is None:
+    async def take(self, count: int) -> None:
+        """Return when so many more may go on."""
+        if self._per_s is None:
             return
         now = self._clock()
         begin = max(self._paid_at, now)
         # Before waiting, so that who comes meanwhile waits behind.
-        self._paid_at = begin + size / self._rate
+        self._paid_at = begin + count / self._per_s
         if begin > now:
             await self._sleep(begin - now)
