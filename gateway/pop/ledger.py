@@ -42,8 +42,6 @@ class Ledger:
         """Nothing in the store was visible before, or at that time."""
         self.look_ms = 0
         """When to look for what is due, at the latest."""
-        self.wake: Callable[[], None] = lambda: None
-        """Called when that is earlier than it was."""
         self.is_open = self._journal.is_open
         self.status = self._journal.status
         self.is_writing = self._journal.is_writing
@@ -85,9 +83,7 @@ class Ledger:
             if value:
                 visible_ms = store.visible_ms_of(key)
                 self._done_ms = min(self._done_ms, visible_ms - 1)
-                if visible_ms < self.look_ms:
-                    self.look_ms = visible_ms
-                    self.wake()
+                self.look_ms = min(self.look_ms, visible_ms)
 
     # Receipts.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.common.tasks import Tasks
-from ropeway.gateway.node.backoff import Backoff, Rest, keep_doing
+from ropeway.gateway.node.backoff import Backoff, keep_doing
 from ropeway.gateway.node.derived_store import keep
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 _TURN_S = SLOT_MS / 1000
 _WRITE_DOWN_S = 5.0
-_LOOK_EVERY_MS = 1000
+_LOOK_EVERY_MS = 500
 _CLEAN_EVERY_MS = 3_600_000
 MAX_POLLING = 1024
 """Pops of one group that wait at one queue: popPollingSize's default."""
@@ -78,9 +78,6 @@ class Pop:
         self._running: list[asyncio.Task[None]] = []
         self._looking = False
         self._clean_ms = 0
-        self._rest = Rest(self._next_s)
-        for one in (self.in_flight, self.book, self.ledger, self.switches):
-            one.wake = self._rest.wake
         broker.topics.watch_deleted(lambda topic: self.forget(topic=topic.name))
 
     # A duty.
@@ -90,9 +87,7 @@ class Pop:
         self._block_queues()
         loop = asyncio.get_running_loop()
         self._running = [
-            loop.create_task(
-                keep_doing("popping", _TURN_S, self.turn, self._rest.pause)
-            ),
+            loop.create_task(keep_doing("popping", _TURN_S, self.turn)),
             loop.create_task(keep("pops", self._have_ledger, self._backoff)),
         ]
 
@@ -204,13 +199,6 @@ class Pop:
     def is_idle(self) -> bool:
         """Whether nothing is being stored again, or written down."""
         return not self._tasks
-
-    def _next_s(self) -> float:
-        """In how many seconds something is due; 0 while something is on its way."""
-        if self._tasks or self.in_flight.unsaid or not self.ledger.is_open():
-            return 0.0
-        next_ms = min(self.ledger.look_ms, self.book.next_ms, self.in_flight.next_ms)
-        return (next_ms - self._clock()) / 1000
 
     def turn(self) -> None:
         """Do what is due, and say how far groups have come."""

@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 _BATCH = 1024
 _BATCH_BYTES = 8 * 1024 * 1024
-_LOOK_EVERY_S = 1.0
+_LOOK_EVERY_S = 0.5
 """Longest sleep: clocks are set, and timers stand still while a machine sleeps."""
 _PAUSE_S = 0.02
 """Between two rounds: what comes meanwhile is taken together."""
@@ -217,8 +217,8 @@ class Timer:
             self._set_back(now_ms, intake.next_offset)
         leaves = self._delivery.leaves_early
         until_ms = _WHENEVER_MS if leaves else now_ms
-        entries, gone, next_ms = await self._index.run(
-            _due_or_next, self._done_ms, until_ms, now_ms
+        entries, gone = await self._index.run(
+            Index.due, self._done_ms, until_ms, _BATCH, _BATCH_BYTES
         )
         if not entries:
             self._done_ms = now_ms
@@ -228,6 +228,7 @@ class Timer:
             if leaves and self._nothing_before() < intake.next_offset:
                 self._commit_one(_QUEUE_OF_NOTHING, intake.next_offset)
             self.idle_rounds += 1
+            next_ms = await self._index.run(Index.next_ms, now_ms)
             if next_ms is None:
                 return _LOOK_EVERY_S
             return max(next_ms - self._clock(), 0) / 1000
@@ -315,14 +316,6 @@ class Timer:
             log.warning("the clock was set back", by_ms=self._done_ms - now_ms)
         self._done_ms = now_ms
         self._commit(read_to)
-
-
-def _due_or_next(
-    index: Index, done_ms: int, until_ms: int, now_ms: int
-) -> tuple[list[Entry], Container[int], int | None]:
-    """What is to be visited until a time; or else when something is next."""
-    entries, gone = index.due(done_ms, until_ms, _BATCH, _BATCH_BYTES)
-    return entries, gone, None if entries else index.next_ms(now_ms)
 
 
 def _due(entry: Entry, record: bytes, now_ms: int) -> Due:
