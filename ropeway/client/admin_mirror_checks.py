@@ -59,11 +59,6 @@ class Followed(NamedTuple):
     target: int
     """-1 where it has committed nothing."""
 
-    @property
-    def is_equal(self) -> bool:
-        """Whether it goes on at the target where it did at the source."""
-        return self.source == self.target
-
 
 class Verifier:
     """Compares what a mirror made with its source; nothing is changed at either.

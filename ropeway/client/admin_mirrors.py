@@ -195,17 +195,17 @@ class Mirror:
         data, read_to = await self._read(pair, offset)
         while data:
             # Both have ended before anything goes on, or fails.
-            stored, ahead = await asyncio.gather(
+            after, ahead = await asyncio.gather(
                 self._store(pair, data),
                 self._read(pair, read_to),
                 return_exceptions=True,
             )
-            if isinstance(stored, BaseException):
-                raise stored
-            yield Copied(stored - offset, stored)
+            if isinstance(after, BaseException):
+                raise after
+            yield Copied(after - offset, after)
             if isinstance(ahead, BaseException):
                 raise ahead
-            offset = stored
+            offset = after
             data, read_to = ahead
         begin = (await self._source.span(pair.source)).begin
         if begin > offset:
