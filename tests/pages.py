@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -17,6 +17,14 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ID = re.compile(r"\b[0-9A-F]{32}\b")
+_VARYING = {
+    _ID: "MSG_ID",
+    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:\+00:00)?"): "TIME",
+    re.compile(r"\b(?:127\.0\.0\.1|mq-1\.example\.com):\d+"): "ADDRESS",
+    re.compile(r"\b\d+(?:\.\d+)? (?=a second|MiB)"): "# ",
+    re.compile(r"\b\d+\.\d+\b"): "#",
+}
+"""Ids, times, addresses and what was measured."""
 
 
 class Block(NamedTuple):
@@ -71,21 +79,44 @@ def steps(*shown: Block) -> list[Step]:
     return found
 
 
-def follow(page: Path, run: Callable[[str], str]) -> None:
+def alike(line: str) -> str:
+    """A line without what differs from run to run, and with single spaces."""
+    for pattern, name in _VARYING.items():
+        line = pattern.sub(name, line)
+    return " ".join(line.split())
+
+
+def follow(
+    page: Path, run: Callable[[str], str], skipped: Collection[str] = ()
+) -> None:
     """Run the commands of a page's `console` blocks, one after the other.
 
-    Each prints the lines below it, perhaps among others, and spaces apart. `MSG_ID` is
-    the first message id that a command before it printed.
+    Each prints the lines below it, perhaps among others, and but for spaces and what
+    differs from run to run. `MSG_ID` is the first message id that a command before it
+    printed.
 
     Args:
         page: The page.
         run: Runs a command line; what it prints. It fails where the command does.
+        skipped: Headings whose blocks are left out.
     """
     known = "MSG_ID"
-    for command, output in steps(*blocks(page, "console")):
+    shown = [
+        block
+        for block in blocks(page, "console")
+        if heading(page, block) not in skipped
+    ]
+    for command, output in steps(*shown):
         said = run(command.replace("MSG_ID", known))
-        printed = [" ".join(line.split()) for line in said.splitlines()]
+        printed = [alike(line) for line in said.splitlines()]
         for line in output:
-            assert " ".join(line.split()) in printed, (command, said)
+            assert alike(line) in printed, (command, line, said)
         if ids := _ID.findall(said):
             known = ids[0]
+
+
+def heading(page: Path, block: Block) -> str:
+    """The heading of the section that a block is in."""
+    above = page.read_text().splitlines()[: block.line]
+    found = [line.lstrip("# ") for line in above if re.match(r"#+ ", line)]
+    return found[-1]

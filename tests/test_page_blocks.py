@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PAGES = sorted(
     str(page.relative_to(ROOT))
-    for folder in ("", "docs", "docs/architecture", "deploy/*", "java/*", "benchmarks")
+    for folder in ("", "docs", "docs/*", "deploy/*", "java/*", "benchmarks")
     for page in ROOT.glob(f"{folder}/*.md" if folder else "README.md")
 )
 PARSERS: dict[str, Callable[[str], object]] = {

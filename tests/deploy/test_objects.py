@@ -26,6 +26,7 @@ from tests.deploy.helm import (
     documents,
     rendered,
 )
+from tests.guides import FILES
 
 pytestmark = pytest.mark.go
 
@@ -145,6 +146,22 @@ def test_custom_resources_have_the_fields_that_their_operators_know() -> None:
         one["apiVersion"]: shape_of(one["spec"], SHAPES[one["apiVersion"]])
         for one in found
     } == SHAPES
+
+
+def fits(shape: Any, like: Any) -> bool:
+    """Whether a shape has nothing that `like` does not have."""
+    if isinstance(shape, dict):
+        return all(key in like and fits(one, like[key]) for key, one in shape.items())
+    if isinstance(shape, list):
+        return all(fits(one, like[0]) for one in shape)
+    return bool(shape == like)
+
+
+def test_the_guides_scaled_object_has_fields_that_keda_knows() -> None:
+    (scaled,) = documents(FILES["kitchen-scaler.yaml"])
+    like = SHAPES[scaled["apiVersion"]]
+    assert fits(shape_of(scaled["spec"], like), like)
+    assert not fits(shape_of({"replicas": 1}, like), like)
 
 
 def test_the_example_for_keda_asks_for_metrics_that_there_are() -> None:
