@@ -155,28 +155,31 @@ class Index(DerivedStore):
             batch.delete_range(_RECALLED, _recalled_key(done_ms, b""))
         self._write(batch)
 
-    def sweep(self, done_ms: int, done_offset: int) -> None:
+    def sweep(self, done_ms: int, done_offset: int) -> int:
         """Forget messages that another node has visited.
 
         Args:
             done_ms: Until then it has visited all messages
-            done_offset: that are before this one. Later ones are due now.
+            done_offset: that are before this one. Later ones may be late.
+
+        Returns:
+            Until when all messages were visited that are here: earlier, where some are
+            late.
         """
         batch = self._batch()
+        late_ms = None
         for entry in self._entries(FIRST_KEY):
             if entry.visit_ms > done_ms:
                 break
-            batch.delete(entry.key)
-            if entry.offset >= done_offset:
-                late = entry._replace(visit_ms=done_ms + 1)
-                batch.put(
-                    late.key,
-                    _VALUE.pack(late.due_ms, late.size, late.queue_id) + late.identity,
-                )
+            if entry.offset < done_offset:
+                batch.delete(entry.key)
+            elif late_ms is None:
+                late_ms = entry.visit_ms
             if batch.len() >= _SWEEP:
                 self._write(batch)
                 batch = self._batch()
         self._write(batch)
+        return done_ms if late_ms is None else late_ms - 1
 
     def page(
         self, after: bytes, topic: bytes | None, max_count: int, max_looks: int

@@ -39,14 +39,17 @@ class Intake:
 
     async def begin(
         self, done_ms: int, done_offset: int, nothing_before: int = 0
-    ) -> None:
+    ) -> int:
         """Find out where to go on.
 
         Args:
             done_ms: Until then all messages were visited
-            done_offset: that are before this one. Later ones are due at once.
+            done_offset: that are before this one. Later ones may be late.
             nothing_before: Nothing that is before this one waits any more. Whoever
                 found that had read all that any index was made from by then.
+
+        Returns:
+            Until when all messages were visited that the index has.
 
         Raises:
             LogError: The topic cannot be read now.
@@ -59,18 +62,20 @@ class Intake:
         known = await resume(self._index, partition, nothing_before)
         if known is not None:
             self.next_offset = known
-            await self._index.run(Index.sweep, done_ms, done_offset)
-            return
+            return await self._index.run(Index.sweep, done_ms, done_offset)
         start = await partition.offset_at(done_ms - self._window_ms - _SLACK_MS)
         start = max(min(start, done_offset), nothing_before)
         self.next_offset = max(start, partition.first)
+        return done_ms
 
-    async def catch_up(self, done_ms: int) -> None:
+    async def catch_up(self, done_ms: int) -> int:
         """Read on to the end.
 
         Args:
-            done_ms: Until then all messages were visited; what is read and was due
-                before is due now.
+            done_ms: Until then all messages were visited.
+
+        Returns:
+            Until when they were, with what was read: earlier, where some of it is late.
 
         Raises:
             LogError: The topic cannot be read now.
@@ -78,10 +83,11 @@ class Intake:
         """
         async for chunk in chunks_from(self._partition, self.next_offset):
             if chunk.records:
-                await self._take(chunk, done_ms)
+                done_ms = await self._take(chunk, done_ms)
             self.next_offset = chunk.next_offset
+        return done_ms
 
-    async def _take(self, chunk: Chunk, done_ms: int) -> None:
+    async def _take(self, chunk: Chunk, done_ms: int) -> int:
         entries = []
         recalled = []
         for piece in chunk.data:
@@ -94,7 +100,8 @@ class Intake:
                 if visit_ms <= done_ms:
                     if offset < self._done_offset:
                         continue
-                    visit_ms = done_ms + 1
+                    done_ms = visit_ms - 1
                 entries.append((visit_ms, offset, due_ms, size, queue_id, identity))
         checkpoint = checkpoint_after(memoryview(piece)[last_at:], chunk.next_offset)
         await self._index.run(Index.add, entries, recalled, checkpoint)
+        return done_ms

@@ -190,10 +190,13 @@ class Timer:
             self._done_ms = min(self._done_ms, since_ms)
             done_offset = partition.end
         intake = Intake(partition, self._index, self._window_ms)
-        await intake.begin(self._done_ms, done_offset, self._nothing_before())
+        self._done_ms = await intake.begin(
+            self._done_ms, done_offset, self._nothing_before()
+        )
         while True:
             self._wake.clear()
-            await intake.catch_up(self._done_ms)
+            self._look_at_clock(intake.next_offset)
+            self._done_ms = await intake.catch_up(self._done_ms)
             self._taken_to = intake.next_offset
             self._index.rebuild.end()
             self._caught_up.set()
@@ -213,8 +216,6 @@ class Timer:
     async def _round(self, partition: Partition, intake: Intake) -> float:
         """Visit what is due; return after how many seconds to do so again."""
         now_ms = self._clock()
-        if now_ms < self._done_ms:
-            self._set_back(now_ms, intake.next_offset)
         leaves = self._delivery.leaves_early
         until_ms = _WHENEVER_MS if leaves else now_ms
         entries, gone = await self._index.run(
@@ -304,14 +305,18 @@ class Timer:
         )
 
     def _commit(self, read_to: int) -> None:
-        self._commit_one(_QUEUE_OF_OFFSET, read_to)
+        # Where only the first of them is kept, and it went back, nothing is missed.
         self._commit_one(_QUEUE_OF_TIME, self._done_ms)
+        self._commit_one(_QUEUE_OF_OFFSET, read_to)
 
     def _commit_one(self, queue: int, value: int) -> None:
         self._offsets.commit(names.TIMER_GROUP, names.TIMER_TOPIC, queue, value)
 
-    def _set_back(self, now_ms: int, read_to: int) -> None:
-        """What comes from now on must be due at its time by the clock as it is now."""
+    def _look_at_clock(self, read_to: int) -> None:
+        """Go back with a clock that was set back."""
+        now_ms = self._clock()
+        if now_ms >= self._done_ms:
+            return
         if self._done_ms - now_ms > _BACK_MS:
             log.warning("the clock was set back", by_ms=self._done_ms - now_ms)
         self._done_ms = now_ms

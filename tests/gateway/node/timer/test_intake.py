@@ -18,30 +18,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def indexed(rig: Rig, done_ms: int, done_offset: int) -> list[tuple[int, int]]:
-    """Visit time and offset of what a fresh index has."""
+async def indexed(
+    rig: Rig, done_ms: int, done_offset: int
+) -> tuple[list[tuple[int, int]], int]:
+    """Visit time and offset of what a fresh index has; and until when all is done."""
     thread = IndexThread("timers", Index, rig.directory / "fresh")
     await thread.open(anew=True)
     intake = Intake(rig.timer.topic.partitions[0], thread, WINDOW_MS)
-    await intake.begin(done_ms, done_offset)
-    await intake.catch_up(done_ms)
+    done_ms = await intake.catch_up(await intake.begin(done_ms, done_offset))
     entries, _ = await thread.run(Index.page, b"", None, 99, 99)
     await thread.close()
-    return [(one.visit_ms - START_MS, one.offset) for one in entries]
+    found = [(one.visit_ms - START_MS, one.offset) for one in entries]
+    return found, done_ms - START_MS
 
 
 @looped
 @pytest.mark.parametrize(
     ("done_ms", "done_offset", "expected"),
     [
-        (START_MS - 1, 0, [(10, 0), (20, 1), (30, 2), (WINDOW_MS, 3)]),
-        (START_MS + 20, 3, [(30, 2), (WINDOW_MS, 3)]),
-        (START_MS + 20, 1, [(21, 1), (30, 2), (WINDOW_MS, 3)]),
-        (START_MS + 50, 4, [(WINDOW_MS, 3)]),
+        (START_MS - 1, 0, ([(10, 0), (20, 1), (30, 2), (WINDOW_MS, 3)], -1)),
+        (START_MS + 20, 3, ([(30, 2), (WINDOW_MS, 3)], 20)),
+        (START_MS + 20, 1, ([(20, 1), (30, 2), (WINDOW_MS, 3)], 19)),
+        (START_MS + 30, 1, ([(20, 1), (30, 2), (WINDOW_MS, 3)], 19)),
+        (START_MS + 50, 4, ([(WINDOW_MS, 3)], 50)),
     ],
 )
-async def test_what_was_visited_is_left_out_and_what_comes_late_is_due(
-    tmp_path: Path, done_ms: int, done_offset: int, expected: list[tuple[int, int]]
+async def test_what_was_visited_is_left_out_and_the_time_goes_back_to_what_is_late(
+    tmp_path: Path,
+    done_ms: int,
+    done_offset: int,
+    expected: tuple[list[tuple[int, int]], int],
 ):
     async with rigged(tmp_path) as rig:
         for number, after_ms in enumerate((10, 20, 30, 9 * WINDOW_MS)):
