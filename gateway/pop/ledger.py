@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
+
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.journal import Journal
 from ropeway.gateway.pop.store import Store
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.pop.store import Change, Entry, Place
     from ropeway.gateway.wire.receipt import Receipt
 
-_RETRY_MS = 1000
+log = structlog.get_logger(__name__)
 
 
 class Ledger:
@@ -38,6 +40,8 @@ class Ledger:
         self._clock = broker.clock
         self._leaving: set[bytes] = set()
         """Batches that are being stored again."""
+        self._unnoted: list[Change] = []
+        """What came of some that were, where the log could not note it yet."""
         self._done_ms = 0
         """Nothing in the store was visible before, or at that time."""
         self.look_ms = 0
@@ -62,11 +66,15 @@ class Ledger:
             IndexLostError: The directory cannot be used.
         """
         self._done_ms = self.look_ms = 0
+        # They are counted once more.
+        self._leaving.difference_update(key for key, _ in self._unnoted)
+        self._unnoted.clear()
         await self._journal.open(counted, anew=anew)
 
     async def close(self) -> None:
         """Release the store. What it is told from now on is in the log alone."""
         await self._journal.close()
+        self._unnoted.clear()
         self._leaving.clear()
 
     async def put(self, changes: Iterable[Change]) -> None:
@@ -142,6 +150,7 @@ class Ledger:
         Raises:
             IndexLostError: The store cannot be used.
         """
+        await self._note()
         after_ms, self._done_ms = self._done_ms, now_ms
         found = await self._journal.run(Store.due, after_ms, now_ms, max_count)
         if len(found) == max_count:
@@ -190,29 +199,32 @@ class Ledger:
     async def settle(self, settled: Sequence[tuple[Entry, int, int]]) -> None:
         """Note what came of batches that were due.
 
+        Where the log cannot note it now it is noted with the next look. Only after a
+        kill before that do they come again.
+
         Args:
             settled: For each the bits of what stays out, and until when.
-
-        Raises:
-            LogError: That cannot be noted now; then they come again.
         """
-        changes: list[Change] = []
         for entry, out, until_ms in settled:
-            changes.append((_key(entry), b""))
+            self._unnoted.append((_key(entry), b""))
             if out:
                 again = store.key_of(entry.place, entry.start, entry.pop_ms, until_ms)
                 value = store.value_of(entry.attempts + 1, out, entry.offsets)
-                changes.append((again, value))
+                self._unnoted.append((again, value))
+        await self._note()
+
+    async def _note(self) -> None:
+        """Note what came of batches, if that can be done now."""
+        changes, self._unnoted = self._unnoted, []
+        if not changes:
+            return
         try:
             await self._journal.put(changes)
-        except LogError:
-            for entry, _, _ in settled:
-                self._done_ms = min(self._done_ms, entry.visible_ms - 1)
-            self.look_ms = self._clock() + _RETRY_MS
-            raise
-        finally:
-            for entry, _, _ in settled:
-                self._leaving.discard(_key(entry))
+        except LogError as error:
+            log.warning("messages that came back are noted later", reason=str(error))
+            self._unnoted = changes + self._unnoted
+        else:
+            self._leaving.difference_update(key for key, _ in changes)
 
     async def drop(self, place: Place) -> None:
         """A group was moved in a queue: what it had in hand there is forgotten.

@@ -22,6 +22,7 @@ from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.record_reader import read_scattered
 from ropeway.gateway.wire import message, message_id, properties, receipt
 from ropeway.gateway.wire.errors import MessageError, WireError
+from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, NoSuchPartitionError
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Revive:
             return await self._store(group, topic, found, pop_ms, due_ms)
         except NoSuchPartitionError:
             return set()
-        except (LogError, WireError) as error:
+        except (LogError, RouteError, WireError) as error:
             log.warning(
                 "popped messages cannot be stored again now",
                 group=group_name,

@@ -140,11 +140,10 @@ class Pop:
     async def settle(self, topic: str, queue_id: int) -> None:
         """Turn what the ledger has of a queue into retries that come at their time.
 
-        What is young stays in hand.
+        What is young stays in hand, and what cannot be stored again in the ledger.
 
         Raises:
-            LogError: Not all could be stored.
-            IndexLostError: Likewise.
+            IndexLostError: The ledger's store cannot be used.
         """
         for queue in self.in_flight:
             if (queue.topic, queue.queue_id) == (topic, queue_id) and queue.kept:

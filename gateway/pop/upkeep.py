@@ -83,12 +83,7 @@ class Upkeep:
         outcomes = await asyncio.gather(*stored, return_exceptions=True)
         woken = set()
         for (queue, batch), out in zip(due, outcomes, strict=True):
-            bits = 0
-            if isinstance(out, BaseException):
-                log.error("popped messages stay out", exc_info=out)
-            else:
-                bits = batch.open & ~_bits(batch.offsets, out)
-            self._in_flight.close(queue, batch, bits)
+            self._in_flight.close(queue, batch, batch.open & ~_stay(batch, out))
             woken.add((queue.group, original_topic(queue.group, queue.topic)))
             if batch.open:
                 batch.leaving = False
@@ -109,16 +104,16 @@ class Upkeep:
             while entries := await self._ledger.take_due(now_ms, DUE_COUNT):
                 await self._settle(entries)
             await self._ledger.plan()
-        except (IndexLostError, LogError, RouteError) as error:
+        except IndexLostError as error:
             log.warning("messages that are due wait", reason=str(error))
 
     async def _settle(self, entries: Sequence[Entry], *, later: bool = False) -> None:
         stored = (self._again(one.place, one, later) for one in entries)
-        outcomes = await asyncio.gather(*stored)
+        outcomes = await asyncio.gather(*stored, return_exceptions=True)
         now_ms = self._clock()
         settled = []
         for one, out in zip(entries, outcomes, strict=True):
-            bits = one.open & _bits(one.offsets, out)
+            bits = _stay(one, out)
             settled.append((one, bits, now_ms + back_off_ms(one.attempts)))
         await self._ledger.settle(settled)
         woken = set()
@@ -133,9 +128,10 @@ class Upkeep:
     async def settle_queue(self, place: Place) -> None:
         """Turn what the ledger has of a queue into retries that come at their time.
 
+        What cannot be stored again stays in the ledger.
+
         Raises:
-            LogError: Not all could be stored; the rest is in the ledger as before.
-            IndexLostError: Likewise.
+            IndexLostError: The ledger's store cannot be used.
         """
         entries = await self._ledger.take_of(place)
         for at in range(0, len(entries), DUE_COUNT):
@@ -145,10 +141,10 @@ class Upkeep:
         """Turn all that is in hand into retries that come when its time is over.
 
         Receipts of it are too late from then on. It tells how many messages that were.
+        What cannot be stored again stays in hand.
 
         Raises:
-            LogError: Not all could be stored; the rest is in hand as before.
-            IndexLostError: Likewise.
+            IndexLostError: The ledger's store cannot be used.
         """
         young = [
             (queue, batch)
@@ -174,6 +170,10 @@ class Upkeep:
             self._polling.wake((group, topic))
 
 
-def _bits(offsets: Sequence[int], some: set[int]) -> int:
-    """The bits of some of the messages of a batch."""
-    return sum(1 << index for index, one in enumerate(offsets) if one in some)
+def _stay(batch: Batch | Entry, out: set[int] | BaseException) -> int:
+    """The bits of those messages of a batch that stay out."""
+    if isinstance(out, BaseException):
+        log.error("popped messages stay out", exc_info=out)
+        return batch.open
+    bits = sum(1 << index for index, one in enumerate(batch.offsets) if one in out)
+    return batch.open & bits

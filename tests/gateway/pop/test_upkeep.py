@@ -8,7 +8,8 @@ import pytest
 
 from ropeway.gateway.node import names
 from ropeway.gateway.pop import upkeep
-from ropeway.storage.api import LogBusyError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogBusyError, LogUnavailableError
 from tests.gateway.pop.rig import INVISIBLE_MS, RETRY_V1, rigged
 from tests.remoting import looped, until
 
@@ -64,3 +65,66 @@ async def test_what_cannot_be_written_down_stays_and_holds_progress(
         rig.pass_time(0)
         assert rig.committed() == 2
         assert await rig.consumer.ack(found, 0) == 0
+
+
+@looped
+async def test_what_was_stored_again_and_cannot_be_noted_comes_once(
+    tmp_path: Path, monkeypatch
+):
+    """Where a disk is full between the two, and has room again afterwards."""
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(2)
+        await rig.consumer.take(2)
+        await rig.to_ledger()
+        await until(lambda: not rig.pop.ledger.is_writing())
+        (partition,) = rig.app.node.topics.get(names.POP_TOPIC).partitions
+        kind, append = type(partition), type(partition).append
+        refused = []
+
+        def refuse(to, *more):
+            if to is partition:
+                refused.append(to)
+                raise LogUnavailableError("no space left")
+            append(to, *more)
+
+        monkeypatch.setattr(kind, "append", refuse)
+        rig.pass_time(INVISIBLE_MS)
+        for looks in range(1, 4):
+            await until(lambda looks=looks: len(refused) >= looks)
+            await rig.pass_time_until_done(10_000)
+        monkeypatch.setattr(kind, "append", append)
+        await rig.pass_time_until_done(10_000)
+        await rig.until_empty()
+        (retries,) = rig.app.node.topics.get(RETRY_V1).partitions
+        assert retries.end == 2
+
+
+@looped
+async def test_messages_whose_retry_topic_cannot_be_made_come_when_it_can(
+    tmp_path: Path, monkeypatch
+):
+    """They stayed away until the node began anew."""
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(1)
+        await rig.consumer.take(1)
+        await rig.to_ledger()
+        await until(lambda: not rig.pop.ledger.is_writing())
+        topics = rig.app.node.topics
+        asked = []
+
+        async def refuse(name, _count):
+            asked.append(name)
+            raise RouteError("no ZooKeeper")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                type(topics), "ensure_derived", lambda _, *more: refuse(*more)
+            )
+            await rig.pass_time_until_done(INVISIBLE_MS)
+            await until(lambda: asked)
+            await until(rig.pop.is_idle)
+        await until(lambda: not rig.pop.ledger.is_writing())
+        await rig.pass_time_until_done(11_000)
+        (retries,) = topics.get(RETRY_V1).partitions
+        await until(lambda: retries.end == 1)
+        await rig.until_empty()
