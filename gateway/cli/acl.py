@@ -12,7 +12,7 @@ from ropeway.gateway.cli import policies
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import print_json
 from ropeway.gateway.cli.rows.access import Decision
 
@@ -79,6 +79,8 @@ def check(
 
     The exit code is 0 where it is allowed, and 1 where it is not.
     """
+    if not principal.strip(": "):
+        raise MisusedError(f"--principal is {principal!r}; allowed: NAME or HOOK:NAME")
     found = ask(
         cluster,
         lambda admin: admin.explain_access(principal, action, resource, address),

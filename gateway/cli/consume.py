@@ -14,7 +14,7 @@ from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.delimiters import delimiter_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
-from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.gateway.cli.output import FORMAT_NAMES, known_template, print_message
 from ropeway.gateway.cli.rows.messages import MessageRow
 from ropeway.gateway.cli.times import past_ms
 
@@ -87,6 +87,7 @@ def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | N
 @click.option(
     "--format",
     "template",
+    callback=known_template,
     help=f"Names in braces: {FORMAT_NAMES}; {{body}} if not given.",
 )
 @click.option("--raw", is_flag=True, help="Print the bytes of bodies and nothing else.")

@@ -52,6 +52,8 @@ def add(name: str, site: str | None, default_output: str | None) -> None:
     A file with a secret is read anew each time. What comes by stdin is kept in the
     file with contexts, which its owner alone can read.
     """
+    if not name.strip():
+        raise MisusedError(f"context name is {name!r}; allowed: one that can be seen")
     contexts = context_file.load()
     if name in contexts.contexts:
         raise MisusedError(

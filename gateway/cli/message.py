@@ -19,6 +19,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.output import (
     FORMAT_NAMES,
+    known_template,
     message_row,
     print_message,
     print_rows,
@@ -41,6 +42,7 @@ topic_option = click.option(
 format_option = click.option(
     "--format",
     "template",
+    callback=known_template,
     default="{store_time} {queue_id} {offset} {msg_id} {tag} {body}",
     show_default=True,
     help=f"Names in braces: {FORMAT_NAMES}.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 from contextlib import contextmanager
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -139,6 +140,29 @@ def whole(message: ReceivedMessage) -> MessageRow:
     return MessageRow(**row, properties=message.properties)
 
 
+def known_template(
+    _: click.Context, __: click.Parameter, template: str | None
+) -> str | None:
+    """Take a template that names only what messages have: a callback for options.
+
+    Raises:
+        MisusedError: It names what no message has, also where no message comes.
+    """
+    if template is None:
+        return None
+    try:
+        names = {name for _, name, _, _ in Formatter().parse(template)} - {None}
+    except ValueError as error:
+        raise _unknown(template) from error
+    if not names <= _FACTS.keys():
+        raise _unknown(template)
+    return template
+
+
+def _unknown(template: str) -> MisusedError:
+    return MisusedError(f"--format is {template!r}; allowed in braces: {FORMAT_NAMES}")
+
+
 def formatted(template: str, row: dict[str, Any]) -> str:
     """Fill a template in.
 
@@ -148,6 +172,4 @@ def formatted(template: str, row: dict[str, Any]) -> str:
     try:
         return template.format_map(row)
     except (KeyError, ValueError, IndexError, AttributeError) as error:
-        raise MisusedError(
-            f"--format is {template!r}; allowed in braces: {FORMAT_NAMES}"
-        ) from error
+        raise _unknown(template) from error

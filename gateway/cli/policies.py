@@ -11,11 +11,14 @@ from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.access import PolicyRow
 from ropeway.gateway.wire.access_bodies import PolicyEntryInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ropeway.gateway.cli.target import Target
 
 _CREATE = "ropeway acl create alice --resource Topic:orders --action Pub --action Sub"
@@ -76,6 +79,7 @@ def create(
     cluster: Target,
 ) -> None:
     """Add a policy to USER, or replace the one of the same resource."""
+    refuse_malformed(resource, actions, sources)
     entry = PolicyEntryInfo(
         resource=resource,
         actions=list(actions),
@@ -87,6 +91,25 @@ def create(
     click.echo(f"user {user}: {','.join(actions)} on {resource} is {word}")
 
 
+def refuse_malformed(
+    resource: str, actions: Sequence[str], sources: Sequence[str] = ()
+) -> None:
+    """Refuse what is no policy; brokers answer that it is not allowed, as RocketMQ's.
+
+    Raises:
+        MisusedError: Says what came and what is allowed.
+    """
+    # Only who writes policies needs to know what they are.
+    from ropeway.acl.administration import Rule, Rules, RulesError  # noqa: PLC0415
+    from ropeway.acl.policies import Policies  # noqa: PLC0415
+
+    rule = Rule(resource, tuple(actions), allowed=True, sources=tuple(sources))
+    try:
+        Policies(Rules("", custom=(rule,)))
+    except RulesError as error:
+        raise MisusedError(str(error)) from error
+
+
 @click.command(epilog=example("ropeway acl delete alice --resource Topic:orders --yes"))
 @click.argument("user")
 @click.option("--resource", metavar="KIND:NAME", help="Only the policy of this one.")
@@ -96,8 +119,7 @@ def delete(user: str, resource: str | None, consent: Consent, cluster: Target) -
     """Delete the policies of USER."""
     what = f"the policy for {resource}" if resource else "all policies"
     subject = f"User:{user}"
-    if not consent.yes:
-        ask(cluster, lambda one: admin_users.known_policies(one, subject, resource))
+    ask(cluster, lambda one: admin_users.known_policies(one, subject, resource))
     if consent.to(f"delete {what} of user {user}"):
         ask(cluster, lambda one: admin_users.delete_policies(one, subject, resource))
         click.echo(f"user {user}: {what} deleted")

@@ -13,7 +13,7 @@ from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import topic_argument
 from ropeway.gateway.cli.consume import raise_refusal
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.gateway.cli.output import FORMAT_NAMES, known_template, print_message
 from ropeway.gateway.cli.rows.messages import MessageRow
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _POLL_S = 1.0
 @click.option(
     "--format",
     "template",
+    callback=known_template,
     default="{store_time} {queue_id} {offset} {msg_id} {tag} {body}",
     show_default=True,
     help=f"Names in braces: {FORMAT_NAMES}.",

@@ -89,6 +89,7 @@ def update(
         user_type=_type(is_super),
         user_status=None if enable is None else ("enable" if enable else "disable"),
     )
+    ask(cluster, lambda admin: admin_users.known(admin, name))
     ask(cluster, lambda admin: admin_users.update(admin, changed))
     click.echo(f"user {name} updated")
 

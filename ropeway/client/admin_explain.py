@@ -16,7 +16,7 @@ from ropeway.client.admin_explain_group import Finding, about_group
 from ropeway.client.admin_transactions import open_transactions
 from ropeway.client.errors import AdminError, ResponseError, TopicNotFoundError
 from ropeway.client.message import ReceivedMessage
-from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX
+from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.codes import ResponseCode
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.gateway.wire.commands.transactions import OpenHalf
 
-_SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _TIMER_TOPIC = "rmq_sys_wheel_timer"
 _RECALL_TAG = "_RECALL_TAG_"
 
@@ -88,7 +87,7 @@ def _no_topic(topic: str) -> Finding:
 async def _not_in_topic(admin: Admin, msg_id: str, topic: str) -> Finding:
     if half := await _open_half(admin, msg_id):
         return _half(half)
-    if waiting := await _query(admin, _SCHEDULE_TOPIC, msg_id):
+    if waiting := await _query(admin, SCHEDULE_TOPIC, msg_id):
         level = waiting[-1].properties.get(names.DELAY, "?")
         return Finding(
             "waiting-for-its-time",
@@ -169,7 +168,7 @@ async def _about_retries(
     tries = await _query(admin, f"{RETRY_PREFIX}{group}", message.msg_id)
     waits = [
         one
-        for topic in (_SCHEDULE_TOPIC, _TIMER_TOPIC)
+        for topic in (SCHEDULE_TOPIC, _TIMER_TOPIC)
         for one in await _query(admin, topic, message.msg_id)
         if one.properties.get(names.REAL_TOPIC) == f"{RETRY_PREFIX}{group}"
     ]

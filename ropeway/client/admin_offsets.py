@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ropeway.client.admin_groups import known
-from ropeway.client.errors import AdminError, BadResponseError
+from ropeway.client.errors import AdminError, BadResponseError, ResponseError
 from ropeway.client.lags import QueueLag, read_lags, read_offsets
 from ropeway.client.message import MessageQueue
 from ropeway.gateway.wire.codes import ResponseCode
@@ -106,9 +106,9 @@ async def reset(
         dry_run: Only say where it would go on.
 
     Raises:
-        AdminError: An offset without a queue.
+        AdminError: An offset without a queue, or there is no such group.
         TopicNotFoundError: There is no such topic.
-        ResponseError: A broker refused: no such group or queue, or the offset is not
+        ResponseError: A broker refused: no such queue, or the offset is not
             in it. Others may have done it.
         RemotingError: A broker cannot be reached.
     """
@@ -127,8 +127,14 @@ async def reset(
         queue_id=-1 if queue_id is None else queue_id,
         offset=offset,
     )
+    try:
+        answers = await admin.ask_of_topic(topic, asked)
+    except ResponseError as error:
+        if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            raise
+        raise AdminError(f"group {group} does not exist") from error
     moved: list[Moved] = []
-    for answer in (await admin.ask_of_topic(topic, asked)).values():
+    for answer in answers.values():
         try:
             after = read_offsets(answer.body)
         except msgspec.DecodeError as error:

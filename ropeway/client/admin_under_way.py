@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ropeway.client.errors import ResponseError
 from ropeway.client.lags import QueueSpan
-from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX
+from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from ropeway.gateway.wire.bodies import Body
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.broker_admin import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.lags import QueueLag
 
-_SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
 """Ropeway's; RocketMQ keeps how far it is elsewhere."""
 _HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -104,7 +103,7 @@ async def under_way(
         found += await _behind(admin, one, "half", _HALF_TOPIC, _HALF_GROUP)
         if one.is_ropeway:
             found += await _behind(
-                admin, one, "delayed", _SCHEDULE_TOPIC, _SCHEDULE_GROUP
+                admin, one, "delayed", SCHEDULE_TOPIC, _SCHEDULE_GROUP
             )
         else:
             found += await _delayed(admin, one, untold)
@@ -148,7 +147,7 @@ async def _waiting(admin: Admin) -> UnderWay:
 
 
 async def _delayed(admin: Admin, one: Reading, untold: list[str]) -> list[UnderWay]:
-    spans = one.of(_SCHEDULE_TOPIC)
+    spans = one.of(SCHEDULE_TOPIC)
     if not any(span.end > span.begin for span in spans):
         return []
     try:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ropeway.client.message import Message
 
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Where messages with a delay level wait, a queue for each level."""
 
 STATUS_OF_CODE = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,

@@ -126,6 +126,8 @@ def test_messages_are_printed_as_the_format_says(run, topic):
         (["--offset", "1", "--group", "g"], "without --group and --from"),
         (["--offset", "1", "--from", "last"], "without --group and --from"),
         (["--format", "{colour}", "--count", "1"], "allowed in braces: topic broker"),
+        (["--format", "{colour}", "--from", "last"], "allowed in braces: topic broker"),
+        (["--format", "{body", "--from", "last"], "allowed in braces: topic broker"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_words(run, topic, args, complaint):

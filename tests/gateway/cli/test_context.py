@@ -81,6 +81,7 @@ def test_a_context_says_what_commands_print():
         (("add", "b", "--context", "a"), "allowed: NAME alone"),
         (("add", "b", "-n", "x y"), "allowed: HOST"),
         (("use", "b"), "context 'b' does not exist; there are: a"),
+        (("add", ""), "context name is ''"),
         (("delete", "b"), "context 'b' does not exist"),
         (("show", "b"), "context 'b' does not exist"),
     ],

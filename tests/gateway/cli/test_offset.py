@@ -58,6 +58,15 @@ def test_what_makes_no_sense_is_refused(run, args, complaint):
     assert complaint in refused.stderr
 
 
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"]])
+def test_a_group_that_is_not_there_is_not_moved(run, ropeway_topic, more):
+    run("topic", "create", ropeway_topic, "--queues", "1")
+    for how in (["reset", "--to", "latest"], ["rewind", "--by", "1h"]):
+        command, *by = how
+        moved = run("offset", command, "nosuch", ropeway_topic, *by, *more, code=1)
+        assert moved.stderr == "Error: group nosuch does not exist\n"
+
+
 def test_a_duration_has_a_unit(run):
     refused = run("offset", "rewind", "g", "t", "--by", "10", code=2)
     assert "allowed: a whole number and s, m, h or d, like 15m" in refused.stderr

@@ -77,4 +77,35 @@ def test_what_makes_no_sense_is_refused(asked):
     assert taken.stderr == "Error: user root exists already\n"
     nobody = asked("acl create nobody --resource Topic:a --action Pub", code=1)
     assert nobody.stderr == "Error: User:nobody does not exist\n"
-    asked("acl create root --resource nowhere --action Pub", code=6)
+    gone = asked("user update nobody --disable", code=1)
+    assert gone.stderr == "Error: user nobody does not exist\n"
+    given = "acl delete root --resource Topic:nosuch --yes"
+    assert "has no policy of Topic:nosuch" in asked(given, code=1).stderr
+    check = "acl check --action PUB --resource topic:a --principal"
+    assert "--principal is ':'" in asked(f"{check} :", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("--resource nowhere --action Pub", "resource 'nowhere'; allowed: * or Topic:"),
+        ("--resource Topic: --action Pub", "resource 'Topic:'; allowed"),
+        ("--resource Topic:a*b --action Pub", "with * at the end alone"),
+        ("--resource Topic:a --action Send", "action 'Send'; allowed: Pub, Sub"),
+        ("--resource Topic:a --action Pub --source 300.1.1.1", "address '300.1.1.1'"),
+    ],
+)
+def test_what_is_no_policy_is_said_and_not_that_it_is_not_allowed(
+    asked, given, complaint
+):
+    said = asked(f"acl create {ROOT} {given}", code=2).stderr
+    assert complaint in said
+    assert "not allowed" not in said
+
+
+def test_a_policy_that_is_deleted_must_be_there(asked):
+    asked("user create carol --password-file -", stdin=f"{PASSWORD}\n")
+    asked("acl create carol --resource Topic:orders --action Pub")
+    wrong = asked("acl delete carol --resource Topic:menu --yes", code=1).stderr
+    assert wrong == "Error: User:carol has no policy of Topic:menu\n"
+    asked("acl delete carol --resource Topic:orders --yes")

@@ -28,7 +28,8 @@ async def test_it_tells_of_the_cluster_and_of_each_broker(tmp_path):
         listener = site.app.server.listeners[0]
         assert broker["nodes"] == [{"id": 0, "address": listener.advertised}]
         assert broker["error"] is None
-        assert broker["runtime"]["in_today"] == 3
+        # Fewer where midnight came in between.
+        assert 0 <= broker["runtime"]["in_today"] <= 3
         assert 0 <= broker["runtime"]["disk_used"] <= 1
 
 
