@@ -105,8 +105,8 @@ def _read(data: Buffer, begin: int, end: int) -> Frames:
         offsets=offsets,
         store_ms=_numbers(data, ">i8", store_ms_at),
         born_ms=_numbers(data, ">i8", starts + _BORN_MS_AT),
-        bodies=_decompressed(_slices(data, body_at, body_end), flags),
-        properties=_slices(data, properties_at, after),
+        bodies=_decompressed(slices(data, body_at, body_end), flags),
+        properties=slices(data, properties_at, after),
     )
 
 
@@ -136,7 +136,7 @@ def _numbers(data: Buffer, kind: str, at: Numbers) -> Numbers:
     return found
 
 
-def _slices(data: Buffer, begins: Numbers, ends: Numbers) -> pa.BinaryArray:
+def slices(data: Buffer, begins: Numbers, ends: Numbers) -> pa.BinaryArray:
     """What stands between pairs of places."""
     places = np.empty(2 * len(begins), np.int32)
     places[0::2] = begins

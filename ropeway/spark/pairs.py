@@ -7,26 +7,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ropeway.gateway.wire import properties
+from ropeway.spark.frames import slices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NAME_END, _VALUE_END = properties.NAME_END.encode(), properties.VALUE_END.encode()
-
-_FEW = 64
-"""Of so many names it is quicker to count for each message how often each is there."""
+_NAME_END, _VALUE_END = ord(properties.NAME_END), ord(properties.VALUE_END)
 
 
 class Pairs(NamedTuple):
     """Names and values of messages, one message behind the other."""
 
-    offsets: pa.Int32Array
+    offsets: NDArray[np.int32]
     """Where those of each message begin, and where those of the last one end."""
-    names: pa.StringArray
+    names: pa.DictionaryArray
     values: pa.StringArray
+
+    def of(self, name: str) -> pa.StringArray:
+        """The value that each message has of a name; null where it has none."""
+        found = np.zeros(len(self.offsets) - 1, np.int64)
+        is_missing = np.ones(len(found), np.bool_)
+        code = self.names.dictionary.index(name).as_py()
+        if code >= 0:
+            at = np.flatnonzero(self.names.indices.to_numpy() == code)
+            messages = np.searchsorted(self.offsets, at, side="right") - 1
+            found[messages], is_missing[messages] = at, False
+        return self.values.take(pa.array(found, mask=is_missing))
 
 
 def read_pairs(found: pa.BinaryArray) -> Pairs:
@@ -40,47 +48,82 @@ def read_pairs(found: pa.BinaryArray) -> Pairs:
 
 def _by_columns(found: pa.BinaryArray) -> Pairs | None:
     """The pairs; None where that cannot be done for all messages at once."""
-    texts = pc.split_pattern(found, _VALUE_END)
-    halves = pc.split_pattern(texts.flatten(), _NAME_END, max_splits=1)
-    of_message = pc.list_parent_indices(texts).to_numpy()
-    is_pair = pc.equal(pc.list_value_length(halves), 2)
-    both = halves.filter(is_pair).flatten()
-    every = np.arange(0, len(both), 2)
-    raw_names, raw_values = both.take(pa.array(every)), both.take(pa.array(every + 1))
-    of_message = of_message[is_pair.to_numpy(zero_copy_only=False)]
     try:
-        names, values = raw_names.cast(pa.string()), raw_values.cast(pa.string())
+        found.cast(pa.string())
     except pa.ArrowInvalid:
         # Some of it is no text.
         return None
-    lengths = pc.min_element_wise(pc.binary_length(names), pc.binary_length(values))
-    if len(names) and pc.min(lengths).as_py() == 0:
+    data, begins, ends = _places(found)
+    name_ends = np.flatnonzero(data == _NAME_END)
+    value_ends, pair_begins = _value_ends(data, begins, ends)
+    if (
+        len(name_ends) != len(value_ends)
+        or not ((pair_begins < name_ends) & (name_ends + 1 < value_ends)).all()
+    ):
+        # A pair without a name or a value, or a value with the end of a name in it.
         return None
-    if _repeats(names, of_message):
+    offsets = np.searchsorted(name_ends, np.append(begins, len(data)))
+    names = _texts(data, pair_begins, name_ends).dictionary_encode()
+    if _repeats(names, np.diff(offsets)):
         return None
-    counts = np.bincount(of_message, minlength=len(found))
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return Pairs(pa.array(offsets), names, values)
+    values = _texts(data, name_ends + 1, value_ends)
+    return Pairs(offsets.astype(np.int32), names, values)
 
 
-def _repeats(names: pa.StringArray, of_message: NDArray[Any]) -> bool:
+def _places(found: pa.BinaryArray) -> tuple[NDArray[np.uint8], Any, Any]:
+    """The bytes of all, and where each begins and ends in them."""
+    _, places, data = found.buffers()
+    at = np.frombuffer(places, np.int32)[found.offset : found.offset + len(found) + 1]
+    whole = np.frombuffer(data or b"", np.uint8)[at[0] : at[-1]]
+    at = at - at[0]
+    return whole, at[:-1], at[1:]
+
+
+def _value_ends(
+    data: NDArray[np.uint8], begins: NDArray[Any], ends: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Where values end, and where their pairs begin.
+
+    The last pair of a message may end with the message, as Java's clients have it.
+    """
+    value_ends = np.flatnonzero(data == _VALUE_END)
+    after = value_ends + 1
+    is_open = begins < ends
+    is_open[is_open] = data[ends[is_open] - 1] != _VALUE_END
+    if is_open.any():
+        value_ends = np.concatenate((value_ends, ends[is_open]))
+        order = np.argsort(value_ends, kind="stable")
+        value_ends = value_ends[order]
+        after = np.concatenate((after, ends[is_open]))[order]
+    return value_ends, np.concatenate(([0], after[:-1]))[: len(value_ends)]
+
+
+def _texts(data: Any, begins: NDArray[Any], ends: NDArray[Any]) -> pa.StringArray:
+    """What stands between pairs of places, all of which is text."""
+    return slices(data, begins, ends).view(pa.string())
+
+
+def _repeats(names: pa.DictionaryArray, counts: NDArray[Any]) -> bool:
     """Whether a message has a name twice: then the last one counts."""
-    coded = names.dictionary_encode()
-    kinds = len(coded.dictionary)
-    places = of_message * kinds + coded.indices.to_numpy()
+    kinds = len(names.dictionary)
+    of_message = np.repeat(np.arange(len(counts)), counts)
+    places = of_message * kinds + names.indices.to_numpy()
     if kinds <= _FEW:
         return bool(len(places)) and int(np.bincount(places).max()) > 1
     return len(np.unique(places)) < len(places)
+
+
+_FEW = 64
+"""Of so many names it is quicker to count for each message how often each is there."""
 
 
 def _one_by_one(found: pa.BinaryArray) -> Pairs:
     of_each = [
         properties.parse(one.decode(errors="replace")) for one in found.to_pylist()
     ]
-    offsets = np.cumsum([0, *map(len, of_each)]).astype(np.int32)
     pairs = [*chain.from_iterable(one.items() for one in of_each)]
     return Pairs(
-        pa.array(offsets),
-        pa.array([name for name, _ in pairs], pa.string()),
+        np.cumsum([0, *map(len, of_each)]).astype(np.int32),
+        pa.array([name for name, _ in pairs], pa.string()).dictionary_encode(),
         pa.array([value for _, value in pairs], pa.string()),
     )

@@ -6,6 +6,7 @@ properties apart.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire import properties
 from ropeway.spark.pairs import read_pairs
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from ropeway.client.message import MessageQueue
     from ropeway.spark.frames import Frames
+    from ropeway.spark.pairs import Pairs
 
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -96,42 +98,40 @@ def to_batch(
         wanted: The names of the columns.
         conditions: Only messages where a column has one of some values; None for any.
     """
+    messages = _Messages(found, queue)
     batch = pa.RecordBatch.from_arrays(
-        [_ARRAYS[name](found, queue) for name in wanted], names=list(wanted)
+        [_ARRAYS[name](messages) for name in wanted], names=list(wanted)
     )
     is_wanted = None
     for name, values in (conditions or {}).items():
         if values is not None:
             allowed = pa.array(sorted(values), pa.string())
-            has_one = pc.is_in(_ARRAYS[name](found, queue), allowed)
+            has_one = pc.is_in(_ARRAYS[name](messages), allowed)
             is_wanted = has_one if is_wanted is None else pc.and_(is_wanted, has_one)
     return batch if is_wanted is None else batch.filter(is_wanted)
 
 
-def _property(name: str) -> Callable[[Frames, MessageQueue], Any]:
-    # Names and values are told apart by 1 and 2, which neither may have.
-    pattern = f"(?s)(?:^|\x02){name}\x01(?P<value>[^\x02]+)"
+class _Messages:
+    """Messages of a queue, whose properties are taken apart once, if at all."""
 
-    def array(found: Frames, _queue: MessageQueue) -> Any:
-        matches = pc.extract_regex(found.properties, pattern)
-        return _text(pc.struct_field(matches, "value"))
+    def __init__(self, found: Frames, queue: MessageQueue) -> None:
+        self.found = found
+        self.queue = queue
 
-    return array
+    @cached_property
+    def pairs(self) -> Pairs:
+        return read_pairs(self.found.properties)
 
 
-def _text(values: Any) -> Any:
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        decoded = [one and one.decode(errors="replace") for one in values.to_pylist()]
-        return pa.array(decoded, pa.string())
+def _property(name: str) -> Callable[[_Messages], Any]:
+    return lambda messages: messages.pairs.of(name)
 
 
 def _same(
     value: Callable[[MessageQueue], str | int], kind: pa.DataType
-) -> Callable[[Frames, MessageQueue], Any]:
-    return lambda found, queue: pa.repeat(
-        pa.scalar(value(queue), kind), len(found.offsets)
+) -> Callable[[_Messages], Any]:
+    return lambda messages: pa.repeat(
+        pa.scalar(value(messages.queue), kind), len(messages.found.offsets)
     )
 
 
@@ -143,32 +143,34 @@ _MAPS = to_arrow_type(TYPES["properties"])
 _HEADERS = to_arrow_type(TYPES["headers"])
 
 
-def _maps(found: Frames, _queue: MessageQueue) -> Any:
-    pairs = read_pairs(found.properties)
-    return pa.MapArray.from_arrays(pairs.offsets, pairs.names, pairs.values, type=_MAPS)
+def _maps(messages: _Messages) -> Any:
+    offsets, names, values = messages.pairs
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), names.dictionary_decode(), values, type=_MAPS
+    )
 
 
-def _headers(found: Frames, _queue: MessageQueue) -> Any:
-    pairs = read_pairs(found.properties)
+def _headers(messages: _Messages) -> Any:
+    offsets, names, values = messages.pairs
     structs = pa.StructArray.from_arrays(
-        [pairs.names, pairs.values.cast(pa.binary())],
+        [names.dictionary_decode(), values.cast(pa.binary())],
         fields=list(_HEADERS.value_type),
     )
-    return pa.ListArray.from_arrays(pairs.offsets, structs, type=_HEADERS)
+    return pa.ListArray.from_arrays(pa.array(offsets), structs, type=_HEADERS)
 
 
-_ARRAYS: dict[str, Callable[[Frames, MessageQueue], Any]] = {
-    "value": lambda found, _: found.bodies,
-    "key": _property(names.KEYS),
-    "tag": _property(names.TAGS),
-    "sharding_key": _property(names.SHARDING_KEY),
+_ARRAYS: dict[str, Callable[[_Messages], Any]] = {
+    "value": lambda messages: messages.found.bodies,
+    "key": _property(properties.KEYS),
+    "tag": _property(properties.TAGS),
+    "sharding_key": _property(properties.SHARDING_KEY),
     "topic": _same(lambda queue: queue.topic, pa.string()),
     "broker": _same(lambda queue: queue.broker_name, pa.string()),
     "queue": _same(lambda queue: queue.queue_id, pa.int32()),
-    "offset": lambda found, _: pa.array(found.offsets, pa.int64()),
-    "timestamp": lambda found, _: _times(found.store_ms),
-    "born_timestamp": lambda found, _: _times(found.born_ms),
-    "msg_id": _property(names.UNIQ_KEY),
+    "offset": lambda messages: pa.array(messages.found.offsets, pa.int64()),
+    "timestamp": lambda messages: _times(messages.found.store_ms),
+    "born_timestamp": lambda messages: _times(messages.found.born_ms),
+    "msg_id": _property(properties.UNIQ_KEY),
     "properties": _maps,
     "headers": _headers,
 }
