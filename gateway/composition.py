@@ -49,6 +49,7 @@ from ropeway.gateway.node.reply_to import ReplyAddresses
 from ropeway.gateway.node.resets import Resets
 from ropeway.gateway.node.schedule import Schedule, parse_levels
 from ropeway.gateway.node.shared_partitions import Held
+from ropeway.gateway.node.source_routes import opened
 from ropeway.gateway.node.timer.delivery import Delivery
 from ropeway.gateway.node.timer.timer import Timer
 from ropeway.gateway.node.topics import Topics
@@ -205,6 +206,7 @@ class Builder:
             compaction=storage.compaction,
             offsets=storage.offsets,
             routes=routes,
+            source=opened(config.migration, stack),
             topics=topics,
             groups=groups,
             clients=clients,

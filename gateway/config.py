@@ -15,7 +15,7 @@ from ropeway.gateway.request_limits import (
     RequestsConfig,
     UnauthenticatedConfig,
 )
-from ropeway.gateway.topics_config import Name, TopicsConfig
+from ropeway.gateway.topics_config import MigrationConfig, Name, TopicsConfig
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
@@ -364,6 +364,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where it is given, messages and offsets are kept on Pulsar, not in `data`."""
     zookeeper: ZooKeeperConfig = ZooKeeperConfig()
     topics: TopicsConfig = TopicsConfig()
+    migration: MigrationConfig | None = None
+    """Where it is given, clients are served by two clusters at once."""
     pop: PopConfig = PopConfig()
     transactions: TransactionsConfig = TransactionsConfig()
     delay_levels: str = DEFAULT_DELAY_LEVELS
@@ -380,6 +382,11 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     not given."""
     shutdown_ms: Positive = 10_000
     """Time for requests in flight at shutdown."""
+
+    @property
+    def auto_create(self) -> bool:
+        """Whether sending makes a topic: in a migration the source's brokers do."""
+        return self.topics.auto_create and self.migration is None
 
     @property
     def log_name(self) -> str:

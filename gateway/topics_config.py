@@ -14,6 +14,17 @@ TOPIC_QUEUES = 8
 """Queues of a topic of which nobody says how many."""
 
 
+NameServers = Annotated[str, msgspec.Meta(pattern=r"^[^;\s]+:\d+(;[^;\s]+:\d+)*$")]
+
+
+class MigrationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cluster that this one takes topics over from."""
+
+    name_server: NameServers
+    """HOST:PORT, several joined by semicolons, in plain text. Whose topics are not here
+    yet, or are mirrors, clients are led there; and no topic is made by sending."""
+
+
 class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How topics and groups come to be."""
 

@@ -80,6 +80,12 @@ class Topic(Struct, frozen=True, kw_only=True):
     deletions: list[Deletion] = []
     """What is not done yet of deletions, one for a generation."""
 
+    mirrored: bool = False
+    """Whether it is another cluster's still, and here a copy that only a mirror writes.
+
+    In a migration clients are led there. It ends when clients may write to it here.
+    """
+
     moved: list[int] = []
     """Partitions that were another broker's queues before: what is stored in them may
     say another queue id."""

@@ -57,6 +57,7 @@ class _Options(TypedDict):
     tls_key: str | None
     grpc: bool
     no_auto_create: bool
+    migrate_from: str | None
     topics: tuple[str, ...]
 
 
@@ -120,6 +121,11 @@ class _Options(TypedDict):
 @click.option("--tls-key", help="The certificate's private key, PEM.")
 @click.option("--grpc", is_flag=True, help="Serve gRPC clients too, on every listener.")
 @click.option("--no-auto-create", is_flag=True, help="Topics are not made by sending.")
+@click.option(
+    "--migrate-from",
+    metavar="HOST:PORT",
+    help="Lead clients to that name server's brokers for topics not taken over yet.",
+)
 @click.option(
     "--topic",
     "topics",
@@ -196,6 +202,7 @@ def _settings(given: _Options) -> dict[str, Any]:
             }
         )
         or None,
+        "migration": _given({"name_server": given["migrate_from"]}) or None,
         "grpc": given["grpc"] or None,
         "tls": _given({"certificate": given["tls_cert"], "key": given["tls_key"]})
         or None,

@@ -94,7 +94,7 @@ def _only_name(topic: Resource) -> Resource:
 
 
 async def _route(name: str, call: Call) -> bodies.TopicRoute:
-    reply = await call.do(GetRouteInfo(topic=name))
+    reply = await call.do(GetRouteInfo(topic=name, own_only=True))
     return bodies.decode(bodies.TopicRoute, bytes(reply.body))
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.reply_to import ReplyAddresses
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.schedule import Schedule
+    from ropeway.gateway.node.source_routes import SourceRoutes
     from ropeway.gateway.node.timer.timer import Timer
     from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.node.traffic import PulledOffsets, Traffic
@@ -86,6 +87,8 @@ class Node:
     compaction: Compaction
     offsets: Offsets
     routes: RouteStore
+    source: SourceRoutes | None
+    """Of a migration; None where there is none."""
     topics: Topics
     groups: Groups
     clients: Clients

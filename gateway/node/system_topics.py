@@ -24,5 +24,5 @@ def system_topics(config: Config) -> Iterator[tuple[str, int, int]]:
     perm |= PERM_INHERIT
     yield config.cluster, 1, perm
     yield config.broker, 1, perm
-    if config.topics.auto_create:
+    if config.auto_create:
         yield names.AUTO_CREATE_TOPIC, config.topics.default_queues, perm

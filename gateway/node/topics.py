@@ -192,7 +192,7 @@ class Topics:
         """Make what clients and the node itself expect to be there."""
         for name, queues, perm in system_topics(self._config):
             await self._ensure(name, queues, perm)
-        if not self._config.topics.auto_create:
+        if not self._config.auto_create:
             await self.delete(names.AUTO_CREATE_TOPIC)
 
     async def auto_create(

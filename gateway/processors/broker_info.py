@@ -104,7 +104,7 @@ def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
     host, __, port = context.peer.advertised.rpartition(":")
     settings = {
         "autoCreateSubscriptionGroup": _flag(config.topics.auto_create_groups),
-        "autoCreateTopicEnable": _flag(config.topics.auto_create),
+        "autoCreateTopicEnable": _flag(config.auto_create),
         "brokerClusterName": config.cluster,
         "brokerIP1": host,
         "brokerId": "0",

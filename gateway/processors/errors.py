@@ -17,6 +17,7 @@ from ropeway.gateway.node.leadership import HandOverError, NoLeaderError
 from ropeway.gateway.node.message_keys import MissingKeyError
 from ropeway.gateway.node.message_types import WrongTypeError
 from ropeway.gateway.node.moves import MoveError
+from ropeway.gateway.node.source_routes import SourceError
 from ropeway.gateway.node.sql import CompilerBusyError
 from ropeway.gateway.node.subscriptions import SubscriptionError
 from ropeway.gateway.node.timer.pending_timers import BadTimeError
@@ -60,6 +61,8 @@ CODES: dict[type[Exception], ResponseCode] = {
     HandOverError: ResponseCode.ILLEGAL_OPERATION,
     # The other node may have done it, like a log that does not answer.
     ForwardingError: ResponseCode.SYSTEM_ERROR,
+    # Never that there is no topic: clients would have it made.
+    SourceError: ResponseCode.SERVICE_NOT_AVAILABLE,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogBusyError: ResponseCode.SYSTEM_BUSY,
     CompilerBusyError: ResponseCode.SYSTEM_BUSY,

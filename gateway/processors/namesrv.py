@@ -58,11 +58,24 @@ ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 @handles(GetRouteInfo, on_topic(PUB, SUB, GET), anywhere=True)
 async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
-    """Which brokers have a topic's queues, of those that run."""
+    """Which brokers have a topic's queues, of those that run.
+
+    In a migration, those of the source for what has not moved.
+    """
     routes = await _caught_up(context)
     brokers = _brokers(context, routes)
-    found = await routes.find_topic(request.topic)
-    topic = found or _coming(request.topic, brokers, context)
+    topic = await routes.find_topic(request.topic)
+    source = None if request.own_only else context.node.source
+    theirs = None
+    if source is not None and (
+        topic is None or topic.mirrored or _is_of_both(request.topic, context)
+    ):
+        theirs = await source.find(request.topic, brokers)
+        if topic is None or topic.mirrored:
+            if theirs is not None:
+                return Answer(body=theirs.body)
+            topic = None
+    topic = topic or _coming(request.topic, brokers, context)
     places = [
         (broker, len(partitions))
         for broker, partitions in (topic.route.items() if topic else ())
@@ -88,7 +101,24 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
             for broker, queues in places
         ],
     )
+    if theirs is not None:
+        route = msgspec.structs.replace(
+            route,
+            broker_datas=[*route.broker_datas, *theirs.route.broker_datas],
+            queue_datas=[*route.queue_datas, *theirs.route.queue_datas],
+        )
     return Answer(body=bodies.encode(route))
+
+
+def _is_of_both(name: str, context: Context) -> bool:
+    """Whether clients need the topics of both clusters that have a name.
+
+    A group has retries wherever it consumes, and a reply belongs where the client is
+    that waits for it.
+    """
+    return names.is_derived(name) or name == names.reply_topic(
+        context.node.config.cluster
+    )
 
 
 def _coming(name: str, brokers: Collection[str], context: Context) -> Topic | None:

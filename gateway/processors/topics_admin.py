@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ropeway.gateway.node import attributes, message_types, names, placement
 from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors import auto_create, lookup
@@ -34,7 +36,7 @@ from ropeway.gateway.wire.commands.admin import (
     GetTopicStats,
 )
 from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
-from ropeway.routing.api import Topic
+from ropeway.routing.api import PERM_WRITE, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -160,13 +162,18 @@ async def _put(
     begins: Sequence[int] = (),
 ) -> None:
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    if complaint := placement.complaint(topic):
+        raise TopicError(complaint)
+
+    def wanted(old: Topic | None) -> Topic:
+        is_mirror = bool(begins) or (old is not None and old.mirrored)
+        mirrored = is_mirror and not topic.perm & PERM_WRITE
+        return msgspec.structs.replace(topic, mirrored=mirrored)
+
     with auto_create.topic(context, topic.name, queues):
-        if not begins:
-            await context.node.topics.put(topic, everywhere=everywhere)
-        elif complaint := placement.complaint(topic):
-            raise TopicError(complaint)
-        else:
-            await context.node.topics.change(topic.name, lambda _: topic, begins)
+        await context.node.topics.change(
+            topic.name, wanted, begins, everywhere=everywhere
+        )
 
 
 def _reserved(name: str, context: Context) -> str | None:
@@ -219,6 +226,7 @@ def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer
 def _config(topic: Topic) -> bodies.TopicConfig:
     return bodies.TopicConfig(
         attributes=topic.attributes,
+        mirrored=topic.mirrored or msgspec.UNSET,
         order=topic.order,
         perm=topic.perm,
         read_queue_nums=topic.read_queue_nums,

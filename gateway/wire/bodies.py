@@ -191,6 +191,8 @@ class TopicConfig(Body, frozen=True, kw_only=True):
     """How a topic is set up on a broker."""
 
     attributes: dict[str, str] = {}
+    mirrored: bool | msgspec.UnsetType = msgspec.UNSET
+    """Ours, unknown to others, where it is so: as of `routing.api.Topic`."""
     order: bool = False
     perm: int = 6
     read_queue_nums: int = 16

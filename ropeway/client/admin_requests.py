@@ -57,6 +57,7 @@ class AskingClient(Client):
         super().__init__(
             Instance(name_server, config or ClientConfig(), connections=connections)
         )
+        self._instance.routes.own_only = True
 
     @property
     def config(self) -> ClientConfig:

@@ -116,6 +116,9 @@ class Routes:
         random.shuffle(self._servers)
         self._connections = connections
         self._on_new_broker = on_new_broker
+        self.own_only: bool | None = None
+        """Whether to be told nothing of a migration's source: administrators are of
+        the cluster that they ask."""
         self._routes: dict[str, Route] = {}
         self._brokers: dict[str, dict[int, str]] = {}
         self._borrowed: dict[str, int] = {}
@@ -197,7 +200,9 @@ class Routes:
 
     async def _ask_route(self, topic: str) -> bodies.TopicRoute | None:
         response = await self.ask(
-            GetRouteInfo(topic=topic, accept_standard_json_only=True),
+            GetRouteInfo(
+                topic=topic, accept_standard_json_only=True, own_only=self.own_only
+            ),
             expect=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
         )
         if response.code == ResponseCode.TOPIC_NOT_EXIST:

@@ -15,6 +15,9 @@ class GetRouteInfo(Header, frozen=True):
 
     topic: str
     accept_standard_json_only: bool | None = None
+    own_only: bool | None = None
+    """Ours, unknown to others: in a migration, what this cluster has, and nothing of
+    the source."""
 
 
 @request(RequestCode.GET_BROKER_CLUSTER_INFO)
