@@ -50,14 +50,10 @@ class Walk:
     Args:
         folder: Stands for the folders of the pages; commands are given there.
         site: The port of the node's page.
-        services: What systemctl does with the nodes.
     """
 
-    def __init__(
-        self, folder: Path, site: int, services: dict[str, Callable[[], None]]
-    ) -> None:
+    def __init__(self, folder: Path, site: int) -> None:
         self._folder = folder
-        self._services = services
         (nobody,) = free_ports(1)
         self._ports = {"8080": str(site), "9999": str(nobody)}
         ca = issue(folder, "ca")
@@ -70,6 +66,10 @@ class Walk:
             file.chmod(0o600)
         self.name_server = ""
         """Known before the first command that goes there."""
+        self.services: dict[str, Callable[[], None]] = {}
+        """What systemctl does with the nodes."""
+        self.differs: dict[str, str] = {}
+        """What these nodes print, and what the one of the pages prints for it."""
 
     def here(self, text: str) -> str:
         """What stands on a page, as it is on this machine."""
@@ -85,7 +85,7 @@ class Walk:
             line = line.replace(f"{HOST}:{port}", f"127.0.0.1:{here}")
         program, *words = shlex.split(line.replace(f"{HOST}:9876", self.name_server))
         if program == "systemctl":
-            self._services[words[0]]()
+            self.services[words[0]]()
         elif program == "cp":
             shutil.copytree(words[-2], words[-1])
         elif program == "mv":
@@ -104,7 +104,10 @@ class Walk:
         assert bool(done.exit_code) == is_wrong, said
         if len(words) > len(command):
             (self._folder / words[-1]).write_text(done.stdout)
-        return done.output if is_wrong else done.stdout
+        printed = done.output if is_wrong else done.stdout
+        for here, there in self.differs.items():
+            printed = printed.replace(here, there)
+        return printed
 
     async def _give_up(self) -> None:
         """Consume as the application, which cannot handle what it gets."""

@@ -23,8 +23,9 @@ _VARYING = {
     re.compile(r"\b(?:127\.0\.0\.1|mq-1\.example\.com):\d+"): "ADDRESS",
     re.compile(r"\b\d+(?:\.\d+)? (?=a second|MiB)"): "# ",
     re.compile(r"\b\d+\.\d+\b"): "#",
+    re.compile(r"\b\d+ (?=checks)"): "# ",
 }
-"""Ids, times, addresses and what was measured."""
+"""Ids, times, addresses, what was measured, and how much there was to check."""
 
 
 class Block(NamedTuple):

@@ -31,8 +31,8 @@ def walk(tmp_path, monkeypatch):
         node.stop()
         node.start()
 
-    services = {"start": node.start, "stop": node.stop, "restart": restart}
-    found = Walk(tmp_path, site, services)
+    found = Walk(tmp_path, site)
+    found.services = {"start": node.start, "stop": node.stop, "restart": restart}
     found.name_server = node.name_server
     yield found
     node.kill()

@@ -47,6 +47,7 @@ class Cluster:
         settings: more of the nodes' file of settings, whole tables.
         machines: what each node says that its machine is called.
         pythons: what runs each node, and under what.
+        sites: the port of each node's page.
     """
 
     name = "Ropeway on Pulsar"
@@ -67,6 +68,7 @@ class Cluster:
         settings: str = "",
         machines: Sequence[str] | None = None,
         pythons: Sequence[Sequence[str]] | None = None,
+        sites: Sequence[int] | None = None,
         **_: object,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -99,6 +101,7 @@ class Cluster:
                     *["--config", str(file), "--routes", self.routes],
                     *["--node", f"node-{number}"],
                     *(["--broker", broker] if broker else []),
+                    *(["--http", f"127.0.0.1:{sites[number]}"] if sites else []),
                     *options,
                 ],
                 machine=machines[number] if machines else "127.0.0.1",
