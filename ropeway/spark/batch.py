@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, EqualTo, In
 
+from ropeway.spark.bounds import Bounds
 from ropeway.spark.offset_options import (
     all_queues,
     check_ends,
@@ -44,10 +46,12 @@ class BatchReader(DataSourceReader):
         self._wanted = list(wanted)
         self._allowed: dict[str, frozenset[object]] = {}
         """Column to the values that a filter lets through."""
+        self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Note which values of some columns are wanted; Spark filters again."""
         for one in filters:
+            self._bounds.take(one)
             if isinstance(one, EqualTo):
                 self._allow(one.attribute, [one.value])
             elif isinstance(one, In):
@@ -85,8 +89,13 @@ class BatchReader(DataSourceReader):
         )
         if options.starting_ms is None and options.starting not in _ALWAYS_THERE:
             await self._check_starts(reader, starting)
-        ranges = (Range(queue, starting[queue], ending[queue]) for queue in queues)
-        return tasks(ranges, options)
+
+        async def narrowed(queue: MessageQueue) -> Range:
+            offset_at = partial(reader.offset_for_timestamp, queue)
+            span = (starting[queue], ending[queue])
+            return Range(queue, *await self._bounds.narrow(*span, offset_at))
+
+        return tasks(await asyncio.gather(*map(narrowed, queues)), options)
 
     async def _check_starts(
         self, reader: BulkReader, starting: dict[MessageQueue, int]

@@ -7,6 +7,7 @@ is the earliest and the latest there is.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -94,6 +95,8 @@ class TierReader(BatchReader):
                     end = await self._place(
                         provider, queue, options.ending or LATEST, options.ending_ms
                     )
+                    offset_at = partial(tiered.offset_at, provider, queue)
+                    begin, end = await self._bounds.narrow(begin, end, offset_at)
                     if begin < end:
                         self._check(queue, begin, end)
                         found += split(url, queue, begin, end, options.split_offsets)

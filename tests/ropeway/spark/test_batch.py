@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import EqualTo, GreaterThan, In, InputPartition
+from pyspark.sql.datasource import EqualTo, GreaterThan, In, InputPartition, LessThan
 
 from ropeway.client import MessagesGoneError, TopicNotFoundError
 from ropeway.spark.batch import BatchReader
@@ -51,7 +52,10 @@ def test_a_table_is_the_ranges_of_its_queues(ropeway_topics: Topics) -> None:
     assert ranges(EqualTo(("queue",), 1)) == [(1, 0, 1)]
     assert ranges(In(("queue",), (1, 2)), EqualTo(("queue",), 2)) == []
     assert ranges(EqualTo(("topic",), "other")) == []
-    assert ranges(GreaterThan(("offset",), 1)) == [(0, 0, 3), (1, 0, 1)]
+    assert ranges(GreaterThan(("offset",), 1)) == [(0, 1, 3)]
+    far = datetime.now(UTC) + timedelta(days=1)
+    assert ranges(GreaterThan(("timestamp",), far)) == []
+    assert ranges(LessThan(("timestamp",), far)) == [(0, 0, 3), (1, 0, 1)]
 
 
 def test_a_table_of_all_topics_has_no_messages_of_brokers(

@@ -174,3 +174,26 @@ def test_spark_reads_a_tier(spark: SparkSession, url: str) -> None:
         spark.range(1).selectExpr("'a' value").write.format("ropeway").mode(
             "append"
         ).options(tier=url, topic=TOPIC).save()
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_spark_hands_conditions_on_times_and_offsets_down(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    hour_ms = 3_600_000
+    url = (tmp_path / "broker-0").as_uri()
+    make(url, [Sent(f"m{at}", store_ms=at * hour_ms) for at in range(20)])
+    given = {"tier": url, "topic": TOPIC, "maxOffsetsPerTask": "1"}
+    table = spark.read.format("ropeway").options(**given).load()
+
+    def found(condition: str) -> tuple[list[int], int]:
+        """Which offsets there are, and how many were read."""
+        some = table.where(condition).select("offset")
+        return sorted(row.offset for row in some.collect()), some.rdd.getNumPartitions()
+
+    since, until = "timestamp >= '1970-01-01 06:00:00'", "timestamp < '1970-01-01 08'"
+    # An hour more on both sides, and one message, since brokers' clocks may be set.
+    assert found(f"{since} and {until}") == ([6, 7], 5)
+    assert found(until) == ([*range(8)], 10)
+    assert found("offset between 3 and 5 and timestamp is not null") == ([3, 4, 5], 3)
