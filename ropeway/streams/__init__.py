@@ -7,6 +7,7 @@ A `StreamBuilder` takes down what is wanted as *logical nodes*; `build` makes th
 
 from ropeway.streams.aggregates import Accumulator
 from ropeway.streams.builder import StreamBuilder
+from ropeway.streams.headers import Header
 from ropeway.streams.job import RopewayStream
 from ropeway.streams.nodes import TopologyError
 from ropeway.streams.records import StepError
@@ -17,6 +18,7 @@ from ropeway.streams.windows import Session, Sliding, Tumbling, Windowed
 __all__ = [
     "Accumulator",
     "GroupedStream",
+    "Header",
     "JoinedStream",
     "RStream",
     "RopewayStream",

@@ -10,10 +10,12 @@ from ropeway.streams.rstream import RStream
 from ropeway.streams.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 
+_OF_JOB = ("nameserver", "topic", "tier")
+"""Options, in small letters, that a source has none of its own of."""
 _JOB_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 
 
@@ -37,10 +39,12 @@ class StreamBuilder:
     def source(
         self,
         topic: str,
-        deserializer: Callable[[bytes], tuple[Any, T]] | None = None,
+        deserializer: Callable[..., tuple[Any, T]] | None = None,
         *,
         allowed_lateness_ms: int = 0,
         by_processing_time: bool = False,
+        with_header: bool = False,
+        options: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> RStream[T]:
         """The messages of a topic.
@@ -52,11 +56,27 @@ class StreamBuilder:
                 and still count for its window.
             by_processing_time: Whether records have the time of the batch that reads
                 them, instead of that of their message's storing.
+            with_header: Whether the deserializer is given the message's `Header`, too,
+                behind the body.
+            options: Of the data source, for this topic alone; they come before those
+                of the job.
             name: The step's name.
 
         Raises:
-            TopologyError: The lateness is below 0.
+            TopologyError: The lateness is below 0, there is nothing to give a header
+                to, or the options say where the topic is.
         """
+        given = dict(options or {})
+        if refused := [name for name in given if name.lower() in _OF_JOB]:
+            raise TopologyError(
+                f"source {topic!r}: option {refused[0]} is given; allowed: for a whole "
+                "job"
+            )
+        if with_header and deserializer is None:
+            raise TopologyError(
+                f"source {topic!r}: with_header is given without a deserializer; "
+                "allowed: with one, of a body and its header"
+            )
         if allowed_lateness_ms < 0:
             raise TopologyError(
                 f"source {topic!r}: allowed_lateness_ms is {allowed_lateness_ms}; "
@@ -69,6 +89,8 @@ class StreamBuilder:
             deserializer=deserializer,
             lateness_ms=allowed_lateness_ms,
             by_processing_time=by_processing_time,
+            with_header=with_header,
+            options=given,
         )
         return RStream(self._graph, node)
 

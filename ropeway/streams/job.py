@@ -10,7 +10,7 @@ from ropeway.spark import register
 from ropeway.spark.options import EARLIEST, read_options
 from ropeway.spark.query_runner import Running
 from ropeway.spark.session import STATE
-from ropeway.streams import records
+from ropeway.streams import headers, records
 from ropeway.streams.carried import TRACKED
 from ropeway.streams.checkpoint import Checkpoint
 from ropeway.streams.dead_letters import DeadLetters, LateLetters
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from ropeway.streams.records import Incoming
     from ropeway.streams.topology import Topology
 
 _TURN_S = 1
@@ -179,27 +180,33 @@ class RopewayStream:
             return LateLetters(options, topic)
 
         def open_topic(node: Node, **more: str) -> Frame:
-            table = self._stream(node, _MESSAGES, {**self._options, **more})
-            return Frame(table, records.from_messages, dead=dead or None)
+            table = self._stream(node, _MESSAGES, **more)
+            return Frame(table, _incoming(node), dead=dead or None)
 
         if mirroring is None:
             return Site(open_topic, late)
 
         def open_tracked(node: Node, **_more: str) -> Frame:
-            given = {
-                **self._options,
-                "startingOffsets": mirroring.starting(query, node),
-            }
-            given.pop("startingTimestamp", None)
-            table = self._stream(node, TRACKED, given)
+            starting = mirroring.starting(query, node)
+            table = self._stream(node, TRACKED, startingOffsets=starting)
             split = mirroring.tracking(query, node)
-            return Frame(table, records.from_messages, dead=dead or None, split=split)
+            return Frame(table, _incoming(node), dead=dead or None, split=split)
 
         return Site(open_tracked, late, mirroring.mirror, mirroring.initial)
 
-    def _stream(
-        self, node: Node, columns: str, options: Mapping[str, str]
-    ) -> DataFrame:
+    def _stream(self, node: Node, columns: str, **more: str) -> DataFrame:
+        """What a node reads.
+
+        Args:
+            node: Which one.
+            columns: What its records are made of.
+            more: Options that come before all others.
+        """
+        options = {**self._options, **node.arguments.get("options", {}), **more}
+        if "startingOffsets" in more:
+            options.pop("startingTimestamp", None)
+        if node.arguments.get("with_header"):
+            columns = f"{columns}, {headers.COLUMNS}"
         return (
             self._spark.readStream.format("ropeway")
             .schema(columns)
@@ -234,3 +241,10 @@ class RopewayStream:
                     f"step {node.name!r} fires by the clock, which has no end; allowed "
                     "with available_now: windows without early and idle fire"
                 )
+
+
+def _incoming(node: Node) -> Incoming:
+    """How the messages are read that a node opens."""
+    if node.arguments.get("with_header"):
+        return headers.from_messages_with_headers
+    return records.from_messages

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ropeway.streams import carried, records
+from ropeway.streams import carried, headers, records
 from ropeway.streams.nodes import Node, Operator
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ _ALL_MESSAGES = f"{_MESSAGES}, topic string, key string"
 
 def _sink(node: Node, frame: Frame, options: Mapping[str, str]) -> DataStreamWriter:
     serializer = node.arguments["serializer"] or _as_text
+    if (header := node.arguments["header"]) is not None:
+
+        def both(key: Any, value: Any, time_ms: int) -> list[Record]:
+            return [(key, (serializer(key, value), header(key, value)), time_ms)]
+
+        return _to_topic(node, frame, options, both, _HEADED)
     return _to_topic(
         node,
         frame,
@@ -47,13 +53,18 @@ def _through(node: Node, frame: Frame, options: Mapping[str, str]) -> DataStream
 
 
 def _to_topic(
-    node: Node, frame: Frame, options: Mapping[str, str], serialize: records.Step
+    node: Node,
+    frame: Frame,
+    options: Mapping[str, str],
+    serialize: records.Step,
+    form: _Form | None = None,
 ) -> DataStreamWriter:
+    form = form or _PLAIN
     written = frame.then(node.name, serialize)
     table = (
-        written.run(_to_messages, _MESSAGES)
+        written.run(form.messages, form.columns)
         if frame.split is None
-        else written.run(_beside_others, _ALL_MESSAGES, carried.to_messages)
+        else written.run(form.beside_others, form.all_columns, form.carried)
     )
     return (
         table.writeStream.format("ropeway")
@@ -84,6 +95,49 @@ def _beside_others(found: list[Record]) -> pa.RecordBatch:
         [value, sharding_key, none, none],
         names=["value", "sharding_key", "topic", "key"],
     )
+
+
+def _headed(found: list[Record]) -> pa.RecordBatch:
+    plain = _to_messages([(key, body, at) for key, (body, _), at in found])
+    more = headers.columns([header for _, (_, header), _ in found])
+    return pa.RecordBatch.from_arrays([*plain.columns, *more], names=_HEADED_NAMES)
+
+
+def _headed_beside_others(found: list[Record]) -> pa.RecordBatch:
+    none = pa.nulls(len(found), pa.string())
+    return _headed(found).append_column("topic", none)
+
+
+def _carried_beside_headed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    value, sharding_key, topic, key = carried.to_messages(rows).columns
+    tag, properties = headers.columns([headers.Header()] * rows.num_rows)[1:]
+    return pa.RecordBatch.from_arrays(
+        [value, sharding_key, key, tag, properties, topic],
+        names=[*_HEADED_NAMES, "topic"],
+    )
+
+
+class _Form(NamedTuple):
+    """How the messages of a sink are written, alone and beside others."""
+
+    columns: str
+    messages: records.Outgoing
+    all_columns: str
+    beside_others: records.Outgoing
+    carried: records.Carry
+
+
+_PLAIN = _Form(
+    _MESSAGES, _to_messages, _ALL_MESSAGES, _beside_others, carried.to_messages
+)
+_HEADED = _Form(
+    f"{_MESSAGES}, {headers.SENT}",
+    _headed,
+    f"{_MESSAGES}, {headers.SENT}, topic string",
+    _headed_beside_others,
+    _carried_beside_headed,
+)
+_HEADED_NAMES = ["value", "sharding_key", "key", "tag", "properties"]
 
 
 def _foreach(node: Node, frame: Frame, _options: Mapping[str, str]) -> DataStreamWriter:

@@ -172,8 +172,10 @@ def maps(operator: Operator) -> Callable[[Maps], Maps]:
 def _source(node: Node, _parents: list[Frame], site: Site) -> Frame:
     deserializer = node.arguments["deserializer"] or _text
 
+    has_header = node.arguments["with_header"]
+
     def read(_key: Any, value: Any, time_ms: int) -> list[Record]:
-        key, made = deserializer(value)
+        key, made = deserializer(value, *([value.header] if has_header else []))
         return [(key, made, time_ms)]
 
     frame = replace(site.open(node), lateness_ms=node.arguments["lateness_ms"])

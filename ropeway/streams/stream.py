@@ -9,6 +9,8 @@ from ropeway.streams.nodes import Graph, Node, Operator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ropeway.streams.headers import Header
+
 T = TypeVar("T")
 
 
@@ -29,8 +31,9 @@ class Stream(Generic[T]):
     def sink(
         self,
         topic: str,
-        serializer: Callable[[Any, T], bytes] | None = None,
+        serializer: Callable[[Any, T], bytes | None] | None = None,
         *,
+        header: Callable[[Any, T], Header] | None = None,
         name: str | None = None,
     ) -> None:
         """Send each record to a topic, exactly once on Ropeway.
@@ -38,9 +41,14 @@ class Stream(Generic[T]):
         Args:
             topic: Its name.
             serializer: Makes the body of key and value; by default the value's text.
+                None takes the header's key out of a compacted topic.
+            header: Makes the message's KEYS, tag and properties of key and value; by
+                default there are none.
             name: The step's name.
         """
-        self._add(Operator.SINK, name, None, topic=topic, serializer=serializer)
+        self._add(
+            Operator.SINK, name, None, topic=topic, serializer=serializer, header=header
+        )
 
     def foreach(self, action: Callable[[T], None], *, name: str | None = None) -> None:
         """Call a function with each value, on any machine; twice after a failure."""

@@ -24,3 +24,11 @@ def test_a_job_that_ends_nowhere_is_refused() -> None:
     builder.source("lines").map(str)
     with pytest.raises(TopologyError, match="job 'job' ends nowhere; allowed: sink"):
         builder.build()
+
+
+def test_a_source_refuses_options_of_whole_jobs_and_headers_for_nobody() -> None:
+    builder = StreamBuilder("job")
+    with pytest.raises(TopologyError, match="'lines': option nameServer is given; all"):
+        builder.source("lines", options={"nameServer": "127.0.0.1:9876"})
+    with pytest.raises(TopologyError, match="with_header is given without a deseria"):
+        builder.source("lines", with_header=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ropeway.streams import (
+    Header,
     RopewayStream,
     RStream,
     Session,
@@ -341,3 +342,44 @@ def told(key: Windowed, value: Any) -> bytes:
     """A window's result in words."""
     begin, end = key.begin_ms // SECOND_MS, key.end_ms // SECOND_MS
     return f"{key.key} {begin}-{end}: {value}".encode()
+
+
+def with_header(body: bytes, header: Header) -> tuple[str | None, list[Any]]:
+    """The body and all of its header but times."""
+    assert header.born_ms
+    assert header.store_ms
+    assert header.store_ms >= header.born_ms - SECOND_MS
+    return header.key, [body.decode(), header.tag, header.properties.get("amount")]
+
+
+def or_none(_key: str, value: list[Any]) -> bytes | None:
+    """A tombstone for what has no tag."""
+    return value[0].encode() if value[1] else None
+
+
+def test_headers_reach_deserializers_and_feed_a_compacted_topic(
+    spark: SparkSession, run: Callable[..., RopewayStream], ropeway_topics: Topics
+) -> None:
+    source, sink = ropeway_topics.make(1), ropeway_topics.make(1)
+    for key, tag in (("k1", "old"), ("k1", "new"), ("k2", ""), ("k3", "left out")):
+        more = {"tags": tag, "properties": {"amount": key}}
+        ropeway_topics.send(source, [f"of {key}"], keys=(key,), **more)
+    builder = StreamBuilder("headers")
+    of_source = {"sql": "amount <> 'k3'"}
+    builder.source(source, with_header, with_header=True, options=of_source).sink(
+        sink,
+        or_none,
+        header=lambda key, value: Header(key, value[1], {"paid": value[2]}),
+    )
+    run(builder)
+    given = {**ropeway_topics.from_the_start, "topic": sink}
+    columns = "value binary, key string, tag string, properties map<string,string>"
+    rows = spark.read.format("ropeway").schema(columns).options(**given).load()
+    assert [
+        (bytes(row.value), row.key, row.tag, row.properties["paid"])
+        for row in rows.collect()
+    ] == [
+        (b"of k1", "k1", "old", "k1"),
+        (b"of k1", "k1", "new", "k1"),
+        (b"", "k2", None, "k2"),
+    ]
