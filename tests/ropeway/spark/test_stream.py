@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from ropeway.client import MessageQueue
 from ropeway.spark.options import read_options
 from ropeway.spark.stream import StreamReader, share
+from ropeway.testing import running_gateway
+from tests.spark_session import Topics
+from tests.system.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pyarrow as pa
-
-    from tests.spark_session import Topics
 
 ONE, TWO, THREE = (MessageQueue("orders", "broker-0", at) for at in range(3))
 
@@ -152,3 +155,29 @@ def test_a_stream_begins_at_a_time_of_each_queue(ropeway_topics: Topics) -> None
         begins(0, late, **strict)
     with pytest.raises(ValueError, match="leaves out broker-0:1 of topic"):
         begins(0)
+
+
+def test_metrics_have_the_lag_of_a_query_that_has_a_group(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    site = f"127.0.0.1:{port}"
+    with running_gateway(tmp_path / "data", ["--http", site]) as gateway:
+        topics = Topics(gateway.name_server)
+        topic = topics.make(1)
+        topics.send(topic, ["a", "b", "c"])
+        given = {**topics.from_the_start, "topic": topic, "group": "copies"}
+        reader = StreamReader(read_options(given), ["value"])
+        try:
+            # As Spark does it with a batch, and behind it.
+            start, end = ({topic: {"broker-0:0": at}} for at in (0, 2))
+            (task,) = reader.partitions(start, end)
+            assert len(rows(reader.read(task))) == 2
+            reader.commit(end)
+        finally:
+            reader.stop()
+        with urllib.request.urlopen(f"http://{site}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+    labels = (f'topic="{topic}"', 'consumer_group="copies"')
+    of_query = [line for line in lines if all(one in line for one in labels)]
+    for name in ("rocketmq_consumer_lag_messages", "ropeway_consumer_lag_queue_max_me"):
+        (lag,) = [line for line in of_query if line.startswith(name)]
+        assert float(lag.split()[-1]) == 1
