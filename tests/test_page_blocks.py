@@ -23,6 +23,8 @@ import yaml
 
 from ropeway.gateway.cli.cluster_options import printed
 from ropeway.gateway.cli.main import main
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config_file import read
 from tests.pages import ROOT, Block, blocks
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ PAGES = sorted(
 PARSERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
     "python": ast.parse,
-    "toml": tomllib.loads,
+    # All of them are settings of nodes.
+    "toml": lambda text: read(tomllib.loads(text)),
     "yaml": lambda text: list(yaml.safe_load_all(text)),
 }
 _PROMPT = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?ropeway (?=[a-z-])")
@@ -85,7 +88,7 @@ def test_every_block_is_of_its_language(page: str) -> None:
         if parse := PARSERS.get(block.language):
             try:
                 parse(block.text)
-            except (ValueError, SyntaxError, yaml.YAMLError) as error:
+            except (ConfigError, ValueError, SyntaxError, yaml.YAMLError) as error:
                 pytest.fail(f"{page}:{block.line}: {error}")
 
 
