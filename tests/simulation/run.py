@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     Bug = Callable[[], AbstractContextManager[object]]
 
 RAM = Path("/dev/shm")
+"""Where a run's files are, unless `TMPDIR` says where, as it does for tests."""
 BACK_S = 30.0
 """Within this time after the last fault all has to work, and be done."""
 LAST_S = 180.0
@@ -72,9 +74,8 @@ def run(plan: Plan, *, keep: bool = False, bug: Bug | None = None) -> Outcome:
         bug: Makes the product wrong while the run lasts.
     """
     began = time.process_time()
-    scratch = Path(
-        tempfile.mkdtemp(prefix="ropeway-sim-", dir=RAM if RAM.is_dir() else None)
-    )
+    folder = RAM if RAM.is_dir() and "TMPDIR" not in os.environ else None
+    scratch = Path(tempfile.mkdtemp(prefix="ropeway-sim-", dir=folder))
     try:
         with ExitStack() as stack:
             world = World(plan.seed, scratch, keep=keep)
