@@ -7,6 +7,7 @@ in a few sends does, a little.
 
 from __future__ import annotations
 
+import shutil
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class Servers:
         """Attack it for so long."""
         if self._server is None:
             folder = self._new_folder("attacked")
+            # A log of 128 MiB, and thirty of them in a run.
+            self._running.callback(shutil.rmtree, folder)
             self._server = self._running.enter_context(hostile.serving(folder))
             self._start_bytes = self._server.rss_bytes()
         found = hostile.measure(attack, by, seconds, self._server)

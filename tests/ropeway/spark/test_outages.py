@@ -71,11 +71,9 @@ class Served:
 
 
 @pytest.fixture
-def served(
-    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> Iterator[Served]:
+def served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Served]:
     caplog.set_level(logging.WARNING)
-    gateway = Ropeway(tmp_path_factory.mktemp("outages"))
+    gateway = Ropeway(tmp_path / "gateway")
     gateway.start()
     yield Served(gateway, caplog)
     gateway.kill()
