@@ -127,6 +127,9 @@ class Node:
             if self._world.loop.time() > self.may_fail_until_s:
                 self._model.wrong(f"start: {type(error).__name__}: {text}")
             self._world.loop.call_later(AGAIN_S, self.start)
+        elif self._world.loop.time() <= self.may_fail_until_s:
+            # The disk may have refused to have written down what was in hand.
+            self._model.killed()
 
     def kill(self, *, power: bool = False) -> None:
         """End the process in the midst of whatever it does."""
