@@ -383,9 +383,10 @@ class Ensemble:
         self.loop.call_at(self.down_until_s, self._lead, context=context)
 
     def heal(self) -> None:
-        """Have a leader again."""
-        self.down_until_s = self.loop.time()
-        self._lead()
+        """Have a leader again, if there is none."""
+        if self.is_down:
+            self.down_until_s = self.loop.time()
+            self._lead()
 
     def _lead(self) -> None:
         """A new leader knows of no session how long it was silent."""
