@@ -12,13 +12,17 @@ from unittest.mock import patch
 
 from kazoo.client import TransactionRequest
 
+from ropeway.common.clock import now_ms
+from ropeway.gateway import composition
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.listener import Listener
+from ropeway.gateway.node.timer.intake import Intake
 from ropeway.gateway.node.timer.timer import Timer
 from ropeway.gateway.node.transactions.end_records import End
 from ropeway.gateway.node.transactions.end_transaction import Ending
 from ropeway.gateway.pop.acks import Acks
 from ropeway.gateway.pop.in_flight import Batch, PopQueue
+from ropeway.gateway.pop.pop_dispatch import PopDispatch
 from ropeway.gateway.pop.revive import Revive
 from ropeway.routing.zookeeper.brokers import Brokers
 from ropeway.routing.zookeeper.changes import Changes
@@ -218,6 +222,80 @@ def ignore_versions(real: Any) -> Any:
     return lambda self, path, value, _version=-1: real(self, path, value)
 
 
+def tear_a_batch(real: Any) -> Any:
+    """Leave the last of some records out that are stored together."""
+    count = 0
+
+    def append(self: Any, records: Any, store_ms: int, done: Any) -> None:
+        nonlocal count
+        count += len(records) > 1
+        torn = len(records) > 1 and count % 5 == 0
+        real(self, records[:-1] if torn else records, store_ms, done)
+
+    return append
+
+
+def read_one_too_far(real: Any) -> Any:
+    """Begin each fiftieth read a message too late."""
+    count = 0
+
+    def read_now(self: Any, offset: int, *more: Any) -> Any:
+        nonlocal count
+        count += 1
+        late = count % 50 == 0 and offset + 1 < self.end
+        return real(self, offset + late, *more)
+
+    return read_now
+
+
+def hand_out_again(real: Any) -> Any:
+    """Have each twentieth pop not move its queue on."""
+    count = 0
+
+    def took(
+        self: Any, taken: Any, place: Any, queue: Any, start: int, *a: Any
+    ) -> None:
+        nonlocal count
+        count += 1
+        real(self, taken, place, queue, start, *a)
+        if count % 20 == 0:
+            queue.next_offset = start
+
+    return took
+
+
+def deliver_twice(real: Any) -> Any:
+    """Deliver what is due, and again."""
+
+    async def visit(self: Any, *args: Any) -> float:
+        await real(self, *args)
+        result: float = await real(self, *args)
+        return result
+
+    return visit
+
+
+def forget_what_waits(real: Any) -> Any:
+    """Begin an index of timers at the end of what waits."""
+
+    async def begin(self: Any, *args: Any) -> int:
+        done_ms: int = await real(self, *args)
+        self.next_offset = self._partition.end
+        return done_ms
+
+    return begin
+
+
+def pass_over_what_is_late(real: Any) -> Any:
+    """Count a timed message as delivered whose time is past when it is read."""
+
+    async def catch_up(self: Any, done_ms: int) -> int:
+        await real(self, done_ms)
+        return done_ms
+
+    return catch_up
+
+
 BUGS: dict[str, Bug] = {
     "skip fsync": _replaced(writer, "sync_data", lambda _descriptor: None),
     "answer before sync": _wrapped(writer.Writer, "_write_away", answer_before_sync),
@@ -256,6 +334,13 @@ BUGS: dict[str, Bug] = {
     "accept an old session": _wrapped(Session, "_on_connected", accept_an_old_session),
     "forget that a session ended": _replaced(Brokers, "end_session", lambda _: None),
     "believe a lost change": _wrapped(Changes, "_was_made", believe_a_lost_change),
+    "tear a batch": _wrapped(FilePartition, "append", tear_a_batch),
+    "read too far": _wrapped(FilePartition, "read_now", read_one_too_far),
+    "hand out again": _wrapped(PopDispatch, "_took", hand_out_again),
+    "pop by the time of day": _replaced(composition, "monotonic_ms", now_ms),
+    "deliver twice": _wrapped(Timer, "_visit", deliver_twice),
+    "forget what waits": _wrapped(Intake, "begin", forget_what_waits),
+    "pass over what is late": _wrapped(Intake, "catch_up", pass_over_what_is_late),
     "ignore versions": _wrapped(TransactionRequest, "set_data", ignore_versions),
 }
 """By name."""

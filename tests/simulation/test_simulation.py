@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import chance
+
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 500
+FRESH = 6
+"""Seeds that no run has tried before: some 10 s of a core."""
+FIRST_FRESH = 1_000_000
 
 
 def simulated(*options: object) -> str:
@@ -31,6 +36,14 @@ def test_what_has_to_hold_holds_and_the_same_seeds_do_the_same() -> None:
     again = simulated("--first", 0, "--count", 3)
     assert "3 seeds from 0, 0 failed" in first
     assert first.rpartition("checksum ")[2] == again.rpartition("checksum ")[2]
+
+
+def test_what_has_to_hold_holds_on_fresh_seeds() -> None:
+    """The run's own seed repeats them; each that fails is printed with a command."""
+    first = FIRST_FRESH + chance.seed()
+    assert f"{FRESH} seeds from {first}, 0 failed" in simulated(
+        "--first", first, "--count", FRESH
+    )
 
 
 @pytest.mark.slow
