@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ropeway.gateway.cli.clients import run
+from ropeway.client import admin_delays
+from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.failures import MisusedError, RefusedError
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.messages import TimedMessage
 from ropeway.gateway.cli.times import time_text
@@ -19,7 +20,6 @@ from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
-    from ropeway.gateway.wire.commands.timers import WaitingMessage
 
 _GROUP = "ropeway-cli"
 
@@ -29,7 +29,7 @@ count_option = click.option(
     type=click.IntRange(1),
     default=100,
     show_default=True,
-    help="The most that each broker tells.",
+    help="The most that each broker tells, and the most of each delay level.",
 )
 
 
@@ -49,24 +49,41 @@ def timer() -> None:
 @cluster_options
 @json_option(list[TimedMessage])
 def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None:
-    """Print the messages that wait for a delivery time, about the soonest first.
+    """Print the messages that wait for a delivery time or at a delay level.
 
-    Messages with a delay level, and retries, are not among them.
+    About the soonest first. Retries wait at delay levels, for %RETRY% and their group;
+    whoever may not read the brokers' own topic gets those with a delivery time alone.
     """
-
-    async def waiting() -> list[WaitingMessage]:
-        async with cluster.admin() as admin:
-            return await admin.waiting(topic, max_messages=count)
-
+    timed = ask(cluster, lambda admin: admin.waiting(topic, max_messages=count))
+    try:
+        delayed = ask(
+            cluster,
+            lambda admin: admin_delays.delayed(admin, topic, max_messages=count),
+        )
+    except RefusedError as error:
+        click.echo(f"without those at delay levels: {error.message}", err=True)
+        delayed = []
     rows = [
         TimedMessage(
             deliver_at=time_text(one.deliver_ms),
             topic=one.topic,
+            delay_level=None,
             msg_id=one.msg_id,
             recall_handle=one.recall_handle,
         )
-        for one in run(cluster, waiting())
+        for one in timed
     ]
+    rows += [
+        TimedMessage(
+            deliver_at=time_text(one.deliver_ms),
+            topic=one.topic,
+            delay_level=one.level,
+            msg_id=one.msg_id,
+            recall_handle=None,
+        )
+        for one in delayed
+    ]
+    rows.sort(key=lambda row: row.deliver_at)
     print_rows(rows, as_json=as_json)
 
 

@@ -171,7 +171,20 @@ async def settings(admin: Admin, address: str) -> dict[str, str]:
         RemotingError: It cannot be reached, or refused.
     """
     answer = await admin.ask(address, GetBrokerConfig())
-    lines = answer.body.decode(errors="replace").splitlines()
+    return _settings(answer.body)
+
+
+async def settings_of(admin: Admin, broker: str) -> dict[str, str]:
+    """Likewise of the master of a broker.
+
+    Raises:
+        RemotingError: It cannot be reached, or refused.
+    """
+    return _settings((await admin.ask_broker(broker, GetBrokerConfig())).body)
+
+
+def _settings(body: bytes) -> dict[str, str]:
+    lines = body.decode(errors="replace").splitlines()
     return dict(sorted(line.split("=", 1) for line in lines if "=" in line))
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.lags import QueueLag
 
-_SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
+SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
 """Ropeway's; RocketMQ keeps how far it is elsewhere."""
 _HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _HALF_GROUP = "CID_RMQ_SYS_TRANS"
@@ -103,7 +103,7 @@ async def under_way(
         found += await _behind(admin, one, "half", _HALF_TOPIC, _HALF_GROUP)
         if one.is_ropeway:
             found += await _behind(
-                admin, one, "delayed", SCHEDULE_TOPIC, _SCHEDULE_GROUP
+                admin, one, "delayed", SCHEDULE_TOPIC, SCHEDULE_GROUP
             )
         else:
             found += await _delayed(admin, one, untold)

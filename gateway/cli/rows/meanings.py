@@ -51,6 +51,7 @@ MEANINGS = {
     "decision": "Allow or Deny.",
     "deleted": "Whether the queue was deleted.",
     "deletions": "Deletions of topics that no longer wait for the broker.",
+    "delay_level": "From 1 on; null where the message has a delivery time of its own.",
     "deliver_at": "When the message is due.",
     "done_until": "When the last committed message was stored; empty if unknown.",
     "done_per_s": "Messages that the consumer handled a second, in the last minute.",

@@ -69,12 +69,13 @@ class DeadLetterRow(Row, frozen=True):
 
 
 class TimedMessage(Row, frozen=True):
-    """A message that waits for its delivery time."""
+    """A message that waits for its delivery time, or at a delay level."""
 
     deliver_at: str
     topic: str
+    delay_level: int | None
     msg_id: str
-    recall_handle: str
+    recall_handle: str | None
 
 
 class OpenTransaction(Row, frozen=True):

@@ -29,6 +29,28 @@ def test_what_waits_is_listed_and_can_be_cancelled(run, ropeway_topic):
     assert listed() == [second]
 
 
+def test_what_waits_at_delay_levels_is_listed_with_what_has_a_time(run, ropeway_topic):
+    run("topic", "create", ropeway_topic, "--queues", "1")
+    run("produce", ropeway_topic, "a", "--delay-level", "18")
+    run("produce", ropeway_topic, "b", "--delay-level", "17")
+    run("produce", ropeway_topic, "c", "--delay", "5400")
+    sent = json.loads(
+        run("produce", ropeway_topic, "d", "--delay-level", "18", "--json").stdout
+    )
+
+    def listed(*more: str) -> list[dict]:
+        command = ("timer", "list", "--topic", ropeway_topic, "--json", *more)
+        return json.loads(run(*command).stdout)
+
+    give_up = time.monotonic() + 120
+    while len(listed()) < 4 and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert [one["delay_level"] for one in listed()] == [17, None, 18, 18]
+    last = listed()[-1]
+    assert (last["msg_id"], last["recall_handle"]) == (sent["msg_id"], None)
+    assert [one["delay_level"] for one in listed("--count", "1")] == [17, None, 18]
+
+
 def test_what_is_no_handle_or_too_late_is_refused(run, ropeway_topic):
     assert (
         "recall handle is invalid"

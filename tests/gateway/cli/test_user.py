@@ -103,6 +103,19 @@ def test_what_is_no_policy_is_said_and_not_that_it_is_not_allowed(
     assert "not allowed" not in said
 
 
+def test_who_may_not_read_delay_levels_is_told_what_has_a_time(asked):
+    asked("topic create times")
+    asked("produce times x --delay-level 18")
+    asked("user create dora --password-file -", stdin=f"{PASSWORD}\n")
+    for resource in ("Topic:times", "Cluster:*"):
+        asked(f"acl create dora --resource {resource} --action Get")
+    found = asked("timer list --topic times", who="dora")
+    assert "without those at delay levels: " in found.stderr
+    assert "SCHEDULE_TOPIC_XXXX" in found.stderr
+    assert found.stdout == ""
+    assert len(asked("timer list --topic times").stdout.splitlines()) == 2
+
+
 def test_a_policy_that_is_deleted_must_be_there(asked):
     asked("user create carol --password-file -", stdin=f"{PASSWORD}\n")
     asked("acl create carol --resource Topic:orders --action Pub")
