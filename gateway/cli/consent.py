@@ -20,6 +20,9 @@ from ropeway.gateway.cli.rows import Planned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_INTERRUPTED = 130
+"""What shells say of a command that Ctrl-C ended; click has 1 where it asks."""
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -39,6 +42,7 @@ class Consent(NamedTuple):
         Raises:
             CannotError: Nobody can be asked.
             click.Abort: The answer is no.
+            SystemExit: It was Ctrl-C.
         """
         if self.dry_run:
             if as_json:
@@ -57,7 +61,13 @@ def _ask(question: str) -> None:
             f"{question} Standard input is no terminal to ask at; --yes answers, "
             "--dry-run only shows what would be done"
         )
-    click.confirm(question, abort=True, err=True)
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            click.echo(err=True)
+            raise SystemExit(_INTERRUPTED) from None
+        raise
 
 
 def destructive_options(function: F) -> F:
