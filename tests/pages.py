@@ -20,7 +20,7 @@ _ID = re.compile(r"\b[0-9A-F]{32}\b")
 _VARYING = {
     _ID: "MSG_ID",
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:\+00:00)?"): "TIME",
-    re.compile(r"\b(?:127\.0\.0\.1|mq-1\.example\.com):\d+"): "ADDRESS",
+    re.compile(r"\b(?:127\.0\.0\.1|mq-?\d\.example\.com):\d+"): "ADDRESS",
     re.compile(r"\b\d+(?:\.\d+)? (?=a second|MiB)"): "# ",
     re.compile(r"\b\d+\.\d+\b"): "#",
     re.compile(r"\b\d+ (?=checks)"): "# ",
