@@ -33,7 +33,7 @@ from tests.spark_session import QUICK_JVM, Topics
 from tests.system.process import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 JOB = """
 from ropeway.streams import StreamBuilder
@@ -98,7 +98,11 @@ def run(
     topics = Topics(gateway.name_server)
     topics.extend("numbers", QUEUES)
     topics.extend("counts", QUEUES)
-    job = Job(folder, gateway.name_server, is_mirrored=is_mirrored)
+    job = Job(
+        folder,
+        folder / "checkpoint",
+        _command(folder, gateway.name_server, is_mirrored=is_mirrored),
+    )
     sent = 0
     try:
         for number in range(rounds):
@@ -147,36 +151,53 @@ async def send(topics: Topics, begin: int, count: int) -> None:
 
 def results(topics: Topics) -> int:
     """How many results there are."""
+    return ended(topics, "counts")
+
+
+def ended(topics: Topics, topic: str) -> int:
+    """How many messages a topic has had."""
 
     async def ask() -> int:
         async with BulkReader(topics.name_server, "killed", config=PATIENT) as reader:
-            queues = await reader.queues("counts")
+            queues = await reader.queues(topic)
             return sum([await reader.end_offset(queue) for queue in queues])
 
     return asyncio.run(ask())
 
 
-class Job:
-    """The command that runs the job; it is started again whenever it has ended."""
+def _command(folder: Path, name_server: str, *, is_mirrored: bool) -> list[str]:
+    job, checkpoint = folder / "job.py", folder / "checkpoint"
+    job.write_text(JOB)
+    return [
+        *(sys.executable, "-m", "ropeway.gateway.cli.main", "streams", "run"),
+        *(str(job), "--checkpoint", str(checkpoint)),
+        *("--master", "local[2,8]", "--name-server", name_server),
+        *("--option", "startingOffsets=earliest"),
+        *("--option", f"maxOffsetsPerTrigger={A_BATCH}"),
+        *("--set", f"spark.local.dir={folder / 'scratch'}"),
+        *("--set", "spark.driver.memory=600m"),
+        *("--set", f"spark.driver.extraJavaOptions={QUICK_JVM}"),
+        *(["--mirror"] if is_mirrored else []),
+    ]
 
-    def __init__(self, folder: Path, name_server: str, *, is_mirrored: bool) -> None:
+
+class Job:
+    """The command that runs a job; it is started again whenever it has ended.
+
+    Args:
+        folder: For its log and what Spark unpacks.
+        checkpoint: What it keeps on disk.
+        command: Starts it.
+    """
+
+    def __init__(self, folder: Path, checkpoint: Path, command: Sequence[str]) -> None:
         self._folder = folder
-        self._checkpoint = folder / "checkpoint"
-        (folder / "job.py").write_text(JOB)
+        self._checkpoint = checkpoint
+        self._command = command
         (folder / "scratch").mkdir()
-        self._command = [
-            *(sys.executable, "-m", "ropeway.gateway.cli.main", "streams", "run"),
-            *(str(folder / "job.py"), "--checkpoint", str(self._checkpoint)),
-            *("--master", "local[2,8]", "--name-server", name_server),
-            *("--option", "startingOffsets=earliest"),
-            *("--option", f"maxOffsetsPerTrigger={A_BATCH}"),
-            *("--set", f"spark.local.dir={folder / 'scratch'}"),
-            *("--set", "spark.driver.memory=600m"),
-            *("--set", f"spark.driver.extraJavaOptions={QUICK_JVM}"),
-        ]
-        if is_mirrored:
-            self._command.append("--mirror")
         self._process: ServerProcess | None = None
+        self.starts = 0
+        """How often it was started."""
 
     def go_on_until(self, done: Callable[[], bool]) -> None:
         """Let the job run until something is so."""
@@ -194,6 +215,7 @@ class Job:
             time.sleep(LOOK_S)
 
     def _start(self) -> None:
+        self.starts += 1
         paths = os.pathsep.join(path for path in sys.path if path)
         self._process = ServerProcess(
             "job",
@@ -203,7 +225,7 @@ class Job:
         )
 
     def kill(self, victim: str, chance: random.Random) -> int:
-        """Kill the driver with its JVM, or one of its Python processes.
+        """Kill the driver with its JVM, an executor, or one of the Python processes.
 
         Returns:
             How many processes of the job that were; the gateway is none.
@@ -213,12 +235,14 @@ class Job:
             return 0
         driver = psutil.Process(self._process.pid)
         below = driver.children(recursive=True)
-        if victim == "worker":
-            workers = [one for one in below if _is_worker(one)]
-            chosen = [chance.choice(workers)] if workers else []
+        if victim in ("worker", "executor"):
+            is_it = _is_worker if victim == "worker" else _is_executor
+            some = [one for one in below if is_it(one)]
+            chosen = [chance.choice(some)] if some else []
         else:
-            # Both halves of the driver; its workers see that and end.
-            chosen = [driver, *(one for one in below if _is_jvm(one))]
+            # Both halves of the driver; its workers and executors see that and end.
+            jvms = [one for one in below if _is_jvm(one) and not _is_executor(one)]
+            chosen = [driver, *jvms]
         for one in chosen:
             with suppress(psutil.NoSuchProcess):
                 one.send_signal(signal.SIGKILL)
@@ -243,6 +267,12 @@ class Job:
 def _is_jvm(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return process.name() == "java"
+    return False
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
     return False
 
 
