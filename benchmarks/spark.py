@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from benchmarks import spark_columns, table
+from benchmarks import spark_columns, spark_writes, table
 from ropeway.client import BulkReader, Message, Producer
 from ropeway.client.received import read_all
 from ropeway.gateway.wire.batch import BatchEntry
@@ -388,6 +388,7 @@ def main() -> None:
             print(f"{table.circumstances()}, {given.rounds} rounds, {given.master}.")
             print(measure(bench, given))
             print(spark_columns.measure(spark, topics, given))
+            print(spark_writes.measure(spark, topics, given))
         finally:
             spark.stop()
             gateway.kill()
