@@ -19,6 +19,7 @@ from tests.system.ropeway import Ropeway
 from tests.test_page_blocks import shown, split
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.system.pulsar import Pulsar
@@ -63,21 +64,26 @@ class Machines:
         )
 
     def start(self, *names: str) -> None:
+        """Start machines, and wait until all that run know each other."""
         for name in names:
             if not self._nodes[name].runs:
                 self._nodes[name].start()
+        running = [name for name, node in self._nodes.items() if node.runs]
+        self._until("broker list", lambda said: all(name in said for name in running))
 
     def stop(self, name: str) -> None:
+        """Stop a machine in order."""
         self._nodes[name].stop()
 
     def kill(self, *names: str) -> None:
+        """End machines, or all of them, without warning."""
         for name in names or self._nodes:
             self._nodes[name].kill()
 
     def run(self, line: str) -> str:
         """Run a command of the page, with the machines as the page has them there."""
         _, *words = shlex.split(line, comments=True)
-        if words[:3] == ["route", "rebalance", "--all"]:
+        if words[:2] == ["route", "rebalance"]:
             # "Start nodes with another --broker".
             self.start("mq3")
         if words[:2] == ["broker", "remove"]:
@@ -86,14 +92,29 @@ class Machines:
                 self.kill("mq3")
             else:
                 self.stop("mq3")
-            self._until_forgotten()
-        return ropeway(*words).replace(self._cluster, "DefaultCluster")
+            self._until("broker list", lambda said: "broker-1" not in said)
+        said = ropeway(*words).replace(self._cluster, "DefaultCluster")
+        if words[-1] == "--yes" and words[0] == "route":
+            self._until("route show orders", lambda said: queues(said)[1:] == ["2"])
+        if words[-1] == "--yes" and words[:2] == ["broker", "drain"]:
+            self._until("route show orders", lambda said: queues(said) == ["4"])
+        return said
 
-    def _until_forgotten(self) -> None:
+    def _until(self, line: str, is_so: Callable[[str], bool]) -> None:
+        """Wait until each machine says so: it hears of changes through ZooKeeper."""
         give_up = time.monotonic() + PATIENCE_S
-        while "broker-1" in ropeway("broker", "list"):
-            assert time.monotonic() < give_up
-            time.sleep(0.2)
+        for node in self._nodes.values():
+            while node.runs:
+                said = ropeway(*line.split(), "-n", node.name_server)
+                if is_so(said):
+                    break
+                assert time.monotonic() < give_up, (line, said)
+                time.sleep(0.1)
+
+
+def queues(said: str) -> list[str]:
+    """How many queues a topic has, by `route show`: a number for each broker."""
+    return [line.split()[3] for line in said.splitlines()[1:]]
 
 
 def ropeway(*words: str) -> str:
