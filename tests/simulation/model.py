@@ -82,6 +82,8 @@ class Model:
         self.seen: dict[Place, tuple[bytes, float]] = {}
         self.handled: defaultdict[str, set[bytes]] = defaultdict(set)
         """By group: bodies that its handlers have taken."""
+        self.popping: dict[tuple[str, str], None] = {}
+        """Groups that pop, and what."""
         self._popped: dict[tuple[str, bytes], Popped] = {}
         self._lives: defaultdict[tuple[str, bytes], int] = defaultdict(int)
         """How often a message may come again although it should not: by kills."""
@@ -210,12 +212,24 @@ class Model:
         """A process ended: what was in hand is given out again, once for each kill."""
         now = self._clock()
         self.kills.append(now)
-        for key, last in self._popped.items():
-            if max(last.asked_s, last.acked_s) > now - IN_FLIGHT_S:
-                # What went to the ledger and was not passed yet is there twice now:
-                # it is given out again at once, and again when its time is over.
-                self._lives[key] += 2 * self._copies[key]
-                self._copies[key] *= 2
+        young = [
+            key
+            for key, last in self._popped.items()
+            if max(last.asked_s, last.acked_s) > now - IN_FLIGHT_S
+        ]
+        # Those, too, that were handed out, perhaps, in an answer that was lost.
+        young += [
+            (group, body)
+            for group, topic in self.popping
+            for body, sent in self.sent.items()
+            if sent.topic == topic and sent.at_s > now - IN_FLIGHT_S
+            if (group, body) not in self._popped
+        ]
+        for key in young:
+            # What went to the ledger and was not passed yet is there twice now: it is
+            # given out again at once, and again when its time is over.
+            self._lives[key] += 2 * self._copies[key]
+            self._copies[key] *= 2
 
     def lost_power(self, *, is_sync: bool) -> None:
         """A machine lost its power: with `async`, what is new may be gone."""

@@ -135,6 +135,7 @@ async def pop(load: Load, name: str) -> None:
     chance = load.world.chance(name)
     raw = Raw(load, chance)
     loop = load.world.loop
+    load.model.popping["poppers", POPS] = None
     while not load.done.is_set():
         if (client := await raw.connected()) is None:
             continue
