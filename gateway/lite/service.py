@@ -21,7 +21,7 @@ from ropeway.gateway.lite.offset_reset import Resetting
 from ropeway.gateway.lite.subscribers import Subscribers
 from ropeway.gateway.lite.upkeep import Upkeep
 from ropeway.gateway.lite.views import Views
-from ropeway.gateway.node.backoff import keep_doing
+from ropeway.gateway.node.backoff import Rest, keep_doing
 from ropeway.gateway.node.client_owners import is_same
 from ropeway.gateway.node.fair_share import FairShare, is_within
 from ropeway.gateway.node.index_thread import IndexLostError
@@ -91,6 +91,8 @@ class Lite:
         self._running: list[asyncio.Task[None]] = []
         self._tasks = Tasks()
         self._clean_ms = 0
+        self._rest = Rest(self._next_s)
+        self._book.wake = self._rest.wake
         broker.topics.watch_deleted(self._forget)
 
     # A duty.
@@ -100,7 +102,9 @@ class Lite:
         loop = asyncio.get_running_loop()
         self._running = [
             loop.create_task(self._follower.run()),
-            loop.create_task(keep_doing("lite topics", _TURN_S, self.turn)),
+            loop.create_task(
+                keep_doing("lite topics", _TURN_S, self.turn, self._rest.pause)
+            ),
         ]
 
     async def give_up(self) -> None:
@@ -127,6 +131,10 @@ class Lite:
                 if now_ms - one.seen_ms > _SILENT_MS:
                     self.subscribers.remove(one)
             self._tasks.start(self._upkeep.clean(now_ms))
+
+    def _next_s(self) -> float:
+        """In how many seconds something is due."""
+        return (min(self._book.next_ms, self._clean_ms) - self._clock()) / 1000
 
     def is_idle(self) -> bool:
         """Whether everything that came is noted, and nothing is being forgotten.

@@ -23,11 +23,43 @@ log = structlog.get_logger(__name__)
 RETRY_S = 1.0
 UNFORESEEN_S = 10.0
 """How long to wait after an error that only a fault of ours explains."""
+LONGEST_REST_S = 10.0
+"""The longest rest, whatever is due."""
 _FORESEEN = LogError, RouteError, WireError
 
 
+class Rest:
+    """Lets a part that takes steps rest while nothing is due.
+
+    Args:
+        next_s: In how many seconds a step will have something to do, as of now; 0 or
+            less: with the next one. Whatever makes that earlier calls `wake`.
+    """
+
+    def __init__(self, next_s: Callable[[], float]) -> None:
+        self._next_s = next_s
+        self._woken = asyncio.Event()
+        self.wake = self._woken.set
+        """Have the next step be the usual pause from now, at the latest."""
+
+    async def pause(self, every_s: float) -> None:
+        """Wait until a step is due, and at least for the usual pause."""
+        self._woken.clear()
+        rest_s = min(self._next_s(), LONGEST_REST_S)
+        if rest_s > every_s:
+            try:
+                async with asyncio.timeout(rest_s):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+        await asyncio.sleep(every_s)
+
+
 async def keep_doing(
-    what: str, every_s: float, step: Callable[[], Eventual[None]]
+    what: str,
+    every_s: float,
+    step: Callable[[], Eventual[None]],
+    pause: Callable[[float], Awaitable[None]] | None = None,
 ) -> None:
     """Take a step again and again, also when one fails, until cancelled.
 
@@ -35,9 +67,10 @@ async def keep_doing(
         what: What it is, for the log.
         every_s: The pause before each step, in seconds.
         step: The step, or what it waits for.
+        pause: Waits for so long before a step, or for longer, as `Rest` does.
     """
     while True:
-        await asyncio.sleep(every_s)
+        await (pause or asyncio.sleep)(every_s)
         try:
             await settled(step())
         except Exception:  # nobody would begin it again

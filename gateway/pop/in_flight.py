@@ -11,13 +11,14 @@ All of this is data without a clock, a disk or a network.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ropeway.gateway.wire.receipt import Receipt
 
@@ -152,6 +153,8 @@ class InFlight:
         self._slots: dict[int, list[tuple[PopQueue, Batch]]] = {}
         self.unsaid: set[PopQueue] = set()
         """Queues in which something was done since their progress was committed."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there is more to say, or to look at."""
         self.get = self._queues.get
         """The queue of a group, a topic and a queue id; None where there is none."""
 
@@ -183,7 +186,12 @@ class InFlight:
         self.look_again(queue, batch, batch.pop_ms + min(batch.invisible_ms, stay_ms))
         queue.buffered += count
         self.buffered += count
+        self.say(queue)
+
+    def say(self, queue: PopQueue) -> None:
+        """Have a queue's progress be committed."""
         self.unsaid.add(queue)
+        self.wake()
 
     def renew(self, queue: PopQueue, batch: Batch, bit: int, renewed: Batch) -> None:
         """An open message of a batch is one of its own from now on, for longer."""
@@ -194,6 +202,12 @@ class InFlight:
         """Have `take_due` give a batch at a time, if it is open then."""
         slot = -(-at_ms // SLOT_MS)
         self._slots.setdefault(slot, []).append((queue, batch))
+        self.wake()
+
+    @property
+    def next_ms(self) -> float:
+        """When `take_due` may give something next; infinite where nothing is out."""
+        return min(self._slots, default=math.inf) * SLOT_MS
 
     def close(self, queue: PopQueue, batch: Batch, bits: int) -> None:
         """Messages of a batch are done, or elsewhere."""
@@ -206,7 +220,7 @@ class InFlight:
         key = batch.start, batch.pop_ms
         if not batch.open and queue.batches.get(key) is batch:
             del queue.batches[key]
-        self.unsaid.add(queue)
+        self.say(queue)
 
     def empty(self, queue: PopQueue) -> None:
         """Forget what was handed out of a queue: its group goes on elsewhere."""

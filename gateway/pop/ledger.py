@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+_RETRY_MS = 1000
+
 
 class Ledger:
     """The batches that are out for long.
@@ -46,6 +48,8 @@ class Ledger:
         """Nothing in the store was visible before, or at that time."""
         self.look_ms = 0
         """When to look for what is due, at the latest."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when that is earlier than it was."""
         self.is_open = self._journal.is_open
         self.status = self._journal.status
         self.is_writing = self._journal.is_writing
@@ -91,7 +95,13 @@ class Ledger:
             if value:
                 visible_ms = store.visible_ms_of(key)
                 self._done_ms = min(self._done_ms, visible_ms - 1)
-                self.look_ms = min(self.look_ms, visible_ms)
+                self._look_by(visible_ms)
+
+    def _look_by(self, at_ms: int) -> None:
+        """Have somebody look at a time, at the latest."""
+        if at_ms < self.look_ms:
+            self.look_ms = at_ms
+            self.wake()
 
     # Receipts.
 
@@ -194,7 +204,7 @@ class Ledger:
         """
         next_ms = await self._journal.run(Store.next_ms, self._done_ms)
         if next_ms is not None:
-            self.look_ms = min(self.look_ms, next_ms)
+            self._look_by(next_ms)
 
     async def settle(self, settled: Sequence[tuple[Entry, int, int]]) -> None:
         """Note what came of batches that were due.
@@ -223,6 +233,7 @@ class Ledger:
         except LogError as error:
             log.warning("messages that came back are noted later", reason=str(error))
             self._unnoted = changes + self._unnoted
+            self._look_by(self._clock() + _RETRY_MS)
         else:
             self._leaving.difference_update(key for key, _ in changes)
 

@@ -11,10 +11,11 @@ Source: ConsumerOrderInfoManager.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import heapq
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Place = tuple[str, str, int]
 """Group, topic, queue id."""
@@ -76,6 +77,8 @@ class OrderBook:
     def __init__(self) -> None:
         self._pages: dict[Place, Page] = {}
         self._free: list[tuple[int, Place]] = []
+        self.wake: Callable[[], None] = lambda: None
+        """Called when `next_ms` may be earlier than it was."""
         self.get = self._pages.get
         """The page of a group, a topic and a queue id; None where there is none."""
 
@@ -119,6 +122,12 @@ class OrderBook:
         """Have `take_free` give a queue at a time."""
         if free_ms:
             heapq.heappush(self._free, (free_ms, place))
+            self.wake()
+
+    @property
+    def next_ms(self) -> float:
+        """When `take_free` may give something next; infinite where nothing waits."""
+        return self._free[0][0] if self._free else math.inf
 
     @property
     def waits(self) -> bool:

@@ -265,7 +265,7 @@ class PopDispatch:
         if wanted.in_order:
             self._offsets.commit(queue.group, queue.topic, queue.queue_id, next_offset)
         else:
-            self._in_flight.unsaid.add(queue)
+            self._in_flight.say(queue)
 
     def _take_in_order(
         self, taken: Taken, queue: PopQueue, kind: int, offsets: Sequence[int]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.common.tasks import Tasks
-from ropeway.gateway.node.backoff import Backoff, keep_doing
+from ropeway.gateway.node.backoff import Backoff, Rest, keep_doing
 from ropeway.gateway.node.derived_store import keep
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _TURN_S = SLOT_MS / 1000
+_SWITCHES_S = 1.0
+"""How often switches are looked at: other nodes turn them, too."""
 _WRITE_DOWN_S = 5.0
-_LOOK_EVERY_MS = 500
+_LOOK_EVERY_MS = 10_000
+"""How long the ledger is not looked at that has nothing due, at most."""
 _CLEAN_EVERY_MS = 3_600_000
 MAX_POLLING = 1024
 """Pops of one group that wait at one queue: popPollingSize's default."""
@@ -78,6 +81,9 @@ class Pop:
         self._running: list[asyncio.Task[None]] = []
         self._looking = False
         self._clean_ms = 0
+        self._rest = Rest(self._next_s)
+        for one in (self.in_flight, self.book, self.ledger, self.switches):
+            one.wake = self._rest.wake
         broker.topics.watch_deleted(lambda topic: self.forget(topic=topic.name))
 
     # A duty.
@@ -87,7 +93,9 @@ class Pop:
         self._block_queues()
         loop = asyncio.get_running_loop()
         self._running = [
-            loop.create_task(keep_doing("popping", _TURN_S, self.turn)),
+            loop.create_task(
+                keep_doing("popping", _TURN_S, self.turn, self._rest.pause)
+            ),
             loop.create_task(keep("pops", self._have_ledger, self._backoff)),
         ]
 
@@ -199,6 +207,13 @@ class Pop:
         """Whether nothing is being stored again, or written down."""
         return not self._tasks
 
+    def _next_s(self) -> float:
+        """In how many seconds something is due; 0 while something is on its way."""
+        if self._tasks or self.in_flight.unsaid or not self.ledger.is_open():
+            return 0.0
+        next_ms = min(self.ledger.look_ms, self.book.next_ms, self.in_flight.next_ms)
+        return min((next_ms - self._clock()) / 1000, _SWITCHES_S)
+
     def turn(self) -> None:
         """Do what is due, and say how far groups have come."""
         now_ms = self._clock()
@@ -215,7 +230,6 @@ class Pop:
         is_due = now_ms >= self.ledger.look_ms and self.ledger.is_open()
         if is_due and not self._looking:
             self._looking = True
-            # Clocks are set, and time does not pass while a machine sleeps.
             self.ledger.look_ms = now_ms + _LOOK_EVERY_MS
             self._tasks.start(self._look(now_ms))
         if now_ms >= self._clean_ms:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ropeway.routing.api import RouteStore
 
@@ -42,6 +42,8 @@ class Switches:
         self._broker = broker
         self.works = True
         self.gives = True
+        self.wake: Callable[[], None] = lambda: None
+        """Called when this node has turned some; those of others are looked at."""
 
     def look(self) -> bool:
         """Look how they are; tells whether messages may be handed out again."""
@@ -67,3 +69,4 @@ class Switches:
         for name, value in values.items():
             key = f"{self._broker}/{name}"
             await self._routes.put_setting(NAMESPACE, key, value)
+        self.wake()

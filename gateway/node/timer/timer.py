@@ -42,10 +42,12 @@ log = structlog.get_logger(__name__)
 
 _BATCH = 1024
 _BATCH_BYTES = 8 * 1024 * 1024
-_LOOK_EVERY_S = 0.5
+_LOOK_EVERY_S = 1.0
 """Longest sleep: clocks are set, and timers stand still while a machine sleeps."""
 _PAUSE_S = 0.02
 """Between two rounds: what comes meanwhile is taken together."""
+_TRUSTED_MS = 10_000
+"""How long an index is not looked at that has nothing due, at most: it may be lost."""
 _BUSY_S = 0.05
 _COUNTED = 1000
 _CATCH_UP_S = 2.0
@@ -96,6 +98,8 @@ class Timer:
         """The offset up to which the index has messages."""
         self._noted_all = False
         """Whether the offsets say so, but for time in which nothing was to be done."""
+        self._next_ms = 0
+        """Until then nothing is to be done of what was taken in."""
         self.idle_rounds = 0
         """How often it has looked and found nothing to do."""
         self._task: asyncio.Task[None] | None = None
@@ -114,7 +118,8 @@ class Timer:
         return self._noted()[1]
 
     def wake(self) -> None:
-        """Look at the clock again now."""
+        """Look at the clock, and into the index, again now."""
+        self._next_ms = 0
         self._wake.set()
 
     # A duty.
@@ -193,10 +198,13 @@ class Timer:
         self._done_ms = await intake.begin(
             self._done_ms, done_offset, self._nothing_before()
         )
+        self._next_ms = 0
         while True:
             self._wake.clear()
             self._look_at_clock(intake.next_offset)
-            self._done_ms = await intake.catch_up(self._done_ms)
+            if intake.next_offset != partition.end:
+                self._next_ms = 0
+                self._done_ms = await intake.catch_up(self._done_ms)
             self._taken_to = intake.next_offset
             self._index.rebuild.end()
             self._caught_up.set()
@@ -204,22 +212,28 @@ class Timer:
 
     async def _sleep(self, sleep_s: float) -> None:
         """Sleep, at least for a moment; but no longer than until something comes."""
-        await asyncio.sleep(min(sleep_s, _PAUSE_S))
-        rest_s = min(sleep_s, _LOOK_EVERY_S) - _PAUSE_S
-        if rest_s > 0:
+        loop = asyncio.get_running_loop()
+        moment_s = min(sleep_s, _PAUSE_S)
+        began_s = loop.time()
+        if sleep_s > _PAUSE_S:
             # Python 3.11's `wait_for` forgets that it was cancelled, where what it
             # waits for comes at the same time.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest_s):
+                async with asyncio.timeout(min(sleep_s, _LOOK_EVERY_S)):
                     await self._wake.wait()
+        await asyncio.sleep(moment_s - (loop.time() - began_s))
 
     async def _round(self, partition: Partition, intake: Intake) -> float:
         """Visit what is due; return after how many seconds to do so again."""
         now_ms = self._clock()
         leaves = self._delivery.leaves_early
+        if self._done_ms <= now_ms < self._next_ms and not leaves:
+            self._done_ms = now_ms
+            self.idle_rounds += 1
+            return (self._next_ms - now_ms) / 1000
         until_ms = _WHENEVER_MS if leaves else now_ms
-        entries, gone = await self._index.run(
-            Index.due, self._done_ms, until_ms, _BATCH, _BATCH_BYTES
+        entries, gone, next_ms = await self._index.run(
+            _due_or_next, self._done_ms, until_ms, now_ms
         )
         if not entries:
             self._done_ms = now_ms
@@ -229,10 +243,9 @@ class Timer:
             if leaves and self._nothing_before() < intake.next_offset:
                 self._commit_one(_QUEUE_OF_NOTHING, intake.next_offset)
             self.idle_rounds += 1
-            next_ms = await self._index.run(Index.next_ms, now_ms)
-            if next_ms is None:
-                return _LOOK_EVERY_S
-            return max(next_ms - self._clock(), 0) / 1000
+            self._next_ms = min(next_ms or _WHENEVER_MS, now_ms + _TRUSTED_MS)
+            return max(self._next_ms - self._clock(), 0) / 1000
+        self._next_ms = 0
         visiting = asyncio.get_running_loop().create_task(
             self._visit(partition, entries, gone, intake.next_offset)
         )
@@ -321,6 +334,14 @@ class Timer:
             log.warning("the clock was set back", by_ms=self._done_ms - now_ms)
         self._done_ms = now_ms
         self._commit(read_to)
+
+
+def _due_or_next(
+    index: Index, done_ms: int, until_ms: int, now_ms: int
+) -> tuple[list[Entry], Container[int], int | None]:
+    """What is to be visited until a time; or else when something is next."""
+    entries, gone = index.due(done_ms, until_ms, _BATCH, _BATCH_BYTES)
+    return entries, gone, None if entries else index.next_ms(now_ms)
 
 
 def _due(entry: Entry, record: bytes, now_ms: int) -> Due:

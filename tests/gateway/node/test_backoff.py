@@ -1,6 +1,7 @@
 """Patience: failed work is tried again when it may succeed."""
 
 import asyncio
+import math
 
 import pytest
 from structlog.testing import capture_logs
@@ -107,3 +108,55 @@ def test_a_step_is_taken_again_and_again_whatever_one_fails_of(monkeypatch):
     with capture_logs() as logs:
         asyncio.run(main())
     assert [(one["what"], one["log_level"]) for one in logs] == [("tests", "error")] * 2
+
+
+class Steps:
+    """Counts steps, and says when the next one is due."""
+
+    def __init__(self, next_s: float) -> None:
+        self.count = 0
+        self.next_s = next_s
+        self.rest = backoff.Rest(lambda: self.next_s)
+
+    def step(self) -> None:
+        self.count += 1
+
+    def begin(self) -> asyncio.Future[None]:
+        return asyncio.ensure_future(
+            backoff.keep_doing("tests", 0.001, self.step, self.rest.pause)
+        )
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "next_s"), [(3600.0, 0.0), (3600.0, 0.002), (0.002, math.inf)]
+)
+def test_a_rest_ends_when_something_is_due_and_is_never_long(
+    longest_s, next_s, monkeypatch
+):
+    monkeypatch.setattr(backoff, "LONGEST_REST_S", longest_s)
+
+    async def main():
+        steps = Steps(next_s)
+        doing = steps.begin()
+        await until(lambda: steps.count > 3)
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_a_rest_ends_when_something_comes(monkeypatch):
+    monkeypatch.setattr(backoff, "LONGEST_REST_S", 3600.0)
+
+    async def main():
+        steps = Steps(math.inf)
+        doing = steps.begin()
+        for count in range(3):
+            await asyncio.sleep(0.01)
+            assert steps.count <= count
+            steps.rest.wake()
+            await until(lambda expected=count: steps.count == expected + 1)
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+
+    asyncio.run(main())

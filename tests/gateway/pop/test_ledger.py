@@ -119,7 +119,9 @@ async def test_what_came_of_a_batch_and_could_not_be_noted_is_noted_later(
 
         with monkeypatch.context() as patch:
             patch.setattr(ledger._journal, "put", refuse)
+            ledger.look_ms = now_ms + 500_000
             await ledger.settle([(one, 0b10, now_ms + 90_000) for one in due])
+            assert ledger.look_ms == now_ms + 1000
             assert await ledger.take_due(now_ms + 95_000, 10) == []
             assert await ledger.take_of(PLACE) == []
             assert not await ledger.close_message(PLACE, given, 1)

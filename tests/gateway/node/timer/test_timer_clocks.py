@@ -1,9 +1,9 @@
-"""The timer where a message is late when it is read: nothing is lost, or later yet."""
+"""The timer where messages are late when they are read, and where nothing is due."""
 
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropeway.gateway.node.timer import timer
 from ropeway.storage.api import LogBusyError
@@ -91,3 +91,33 @@ async def test_what_is_late_and_more_than_a_batch_is_not_lost_with_the_index(
     async with rigged(tmp_path, clock) as rig:
         await rig.at(START_MS + 2000)
         assert set(await rig.bodies()) == set(sent)
+
+
+@looped
+async def test_an_index_that_has_nothing_due_is_looked_into_each_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(timer, "_LOOK_EVERY_S", 0.001)
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 60_000)
+        await rig.settled()
+        index = rig.timer._index
+        true_run, looks = index.run, []
+
+        async def counted(*args: Any) -> Any:
+            looks.append(args)
+            return await true_run(*args)
+
+        monkeypatch.setattr(index, "run", counted)
+        rounds = rig.timer.idle_rounds
+        await until(lambda: rig.timer.idle_rounds > rounds + 20)
+        # `settled` had it look once more.
+        assert len(looks) <= 1
+        looks.clear()
+        rig.clock.now_ms = START_MS + 10_000
+        await until(lambda: looks)
+        rig.send("b", START_MS + 10_001)
+        rig.clock.now_ms = START_MS + 60_000
+        orders = rig.topics.get("orders").partitions[0]
+        await until(lambda: orders.end == 2)
+        assert await rig.bodies() == ["b", "a"]
