@@ -41,7 +41,7 @@ COMMANDS = {
     "metrics": "Print the metrics of a node and its workers, a column for each.",
     "streams": "Run stream jobs: Python files with a StreamBuilder named `builder`.",
     "pipeline": "Ready-made pipelines on Spark.",
-    "migrate": "Move from a running cluster of RocketMQ: a plan, and mirrors.",
+    "migrate": "Move from a running cluster of RocketMQ: a plan, mirrors, cut-overs.",
     "doctor": "Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.",
     "schema": "Print the JSON Schema of what a command prints with --output json.",
     "mcp": "Serve the Model Context Protocol on stdin and stdout, for AI assistants.",

@@ -13,6 +13,7 @@ from ropeway.gateway.cli import migration_rows as rows
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import context_names
+from ropeway.gateway.cli.cut_over import cut_over
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import (
     CannotError,
@@ -36,11 +37,12 @@ _PLAN = "ropeway migrate plan --source rocketmq > plan.yaml"
 
 @click.group(epilog=example(_PLAN))
 def migrate() -> None:
-    """Move from a running cluster of RocketMQ: a plan, and mirrors."""
+    """Move from a running cluster of RocketMQ: a plan, mirrors, cut-overs."""
 
 
 migrate.add_command(mirror)
 migrate.add_command(verify)
+migrate.add_command(cut_over)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

@@ -112,6 +112,16 @@ class Mirror:
             raise AdminError(f"topic {topic} is not at the target") from error
         return _paired(topic, broker, there.get(broker), spans)
 
+    async def is_mirror(self, topic: str) -> bool:
+        """Return whether nobody but a mirror writes to a topic of the target.
+
+        Raises:
+            TopicNotFoundError: The target does not have it.
+            RemotingError: A server cannot be reached, or refused.
+        """
+        configs = await admin_topics.configs(self._target, topic)
+        return all(config.mirrored is True for config in configs.values())
+
     async def _look(self, topic: str) -> tuple[TopicConfig, list[QueueSpan]]:
         configs = await admin_topics.configs(self._source, topic)
         if len(configs) != 1:
@@ -235,14 +245,19 @@ class Mirror:
     async def follow(self, group: str, pairs: list[Pair]) -> list[Moved]:
         """Have a group go on at the target where it goes on at the source.
 
-        Not beyond what is mirrored; the rest follows with the next call.
+        Not beyond what is mirrored; the rest follows with the next call. In topics that
+        have moved, the group goes on by itself.
 
         Raises:
             AdminError: The target has no such group.
             RemotingError: A server cannot be reached, or refused.
         """
+        topics = {pair.target.topic for pair in pairs}
+        mirrors = {topic for topic in topics if await self.is_mirror(topic)}
         wanted: dict[MessageQueue, int] = {}
         for pair in pairs:
+            if pair.target.topic not in mirrors:
+                continue
             theirs, ours = await asyncio.gather(
                 admin_offsets.committed(self._source, group, pair.source),
                 admin_offsets.committed(self._target, group, pair.target),

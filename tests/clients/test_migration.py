@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ropeway.client import Admin
+from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each
+from tests.ropeway.client.scenario import PATIENT
 from tests.system.rocketmq import SMALL, RocketMQ
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.clients.fixtures import Agents
+    from tests.clients.harness import Event
 
 pytestmark = pytest.mark.server
 
@@ -45,7 +51,10 @@ def target(
 
 
 async def mirrored(source: RocketMQ, target: Ropeway, topic: str) -> None:
-    async with Admin(source.name_server) as there, Admin(target.name_server) as here:
+    async with (
+        Admin(source.name_server, config=PATIENT) as there,
+        Admin(target.name_server, config=PATIENT) as here,
+    ):
         mirror = Mirror(there, here)
         for pair in await mirror.prepare(topic):
             begin = await mirror.next_offset(pair)
@@ -54,7 +63,7 @@ async def mirrored(source: RocketMQ, target: Ropeway, topic: str) -> None:
 
 
 async def moved(target: Ropeway, topic: str) -> None:
-    async with Admin(target.name_server) as here:
+    async with Admin(target.name_server, config=PATIENT) as here:
         await here.create_topic(topic, 1)
 
 
@@ -118,3 +127,70 @@ def test_replies_reach_who_asked_at_the_source(
     replied = asked.finish().events("replied")
     assert [one["reply"] for one in replied] == [f"re: message {n}" for n in range(3)]
     answering.stop()
+
+
+async def cut_over(source: RocketMQ, target: Ropeway, topic: str, group: str) -> None:
+    async with (
+        Admin(source.name_server, config=PATIENT) as there,
+        Admin(target.name_server, config=PATIENT) as here,
+    ):
+        job = CutOver(there, here, Mirror(there, here))
+        await job.move(
+            [topic], [group], lambda step: print(f"{time.time():.1f} {step}")
+        )
+
+
+@pytest.mark.slow
+@each(JAVA_5, JAVA_4)
+def test_a_cut_over_loses_nothing_and_keeps_order(
+    agents: Agents, client: Client, source: RocketMQ, target: Ropeway, group: str
+):
+    ours = Session(agents.of(client), target.name_server)
+    topic = f"taken-{group}"
+    ours.introduce(topic, group)
+    asyncio.run(mirrored(source, target, topic))
+    consumer = ours.start("consume", topic=topic, group=group, orderly=True)
+    sent: list[Event] = []
+    failed = 0
+
+    def send(seconds: float) -> None:
+        """Send for so long, a message at a time, to each queue in turn."""
+        nonlocal failed
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            message = {"body": f"{len(sent)}", "shard": len(sent)}
+            call = ours.call("produce", topic=topic, messages=[message], mode="ordered")
+            found = call.finish().events("sent")
+            failed += not found
+            sent.extend({**one, "at_s": time.time()} for one in found)
+            time.sleep(0.05)
+
+    send(5)
+    mover = threading.Thread(
+        target=lambda: asyncio.run(cut_over(source, target, topic, group))
+    )
+    mover.start()
+    while mover.is_alive():
+        send(0.5)
+    send(40)
+    received = consumer.wait_for_bodies(bodies(sent))
+    consumer.stop()
+    brokers = [one["broker"] for one in sent]
+    moved = brokers.index(TARGET)
+    assert set(brokers[:moved]) == {SOURCE}
+    assert set(brokers[moved:]) == {TARGET}
+    for queue in {one["queue"] for one in sent}:
+        offsets = [one["offset"] for one in sent if one["queue"] == queue]
+        assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
+        came = [one["offset"] for one in received if one["queue"] == queue]
+        assert [*dict.fromkeys(came)] == sorted(set(came))
+    print(
+        f"{client.name}: {len(sent)} sent, {failed} refused; producer pause "
+        f"{_longest(one['at_s'] for one in sent):.1f} s, consumer gap "
+        f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
+        f"{len(received) - len({one['body'] for one in received})} repeats"
+    )
+
+
+def _longest(times_s: Iterable[float]) -> float:
+    return max(after - before for before, after in pairwise(sorted(times_s)))

@@ -88,6 +88,14 @@ class MirroredQueue(Row, frozen=True):
     next_offset: int
 
 
+class MigratedTopic(Row, frozen=True):
+    """A topic that clients use here from now on."""
+
+    topic: str
+    took_ms: int | None
+    """Since producers were stopped; None where it had moved before."""
+
+
 class VerifiedQueue(Row, frozen=True):
     """How a queue of a mirror is beside the source's, message by message."""
 

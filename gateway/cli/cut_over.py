@@ -1,0 +1,85 @@
+"""`ropeway migrate cut-over`: mirrors take over from the source."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ropeway.client.admin_cut_over import SETTLE_S, CutOver
+from ropeway.client.admin_groups import known
+from ropeway.client.admin_mirrors import Mirror
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.mirrors import topics_at_source
+from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.migration import MigratedTopic
+from ropeway.gateway.cli.target import of_context
+
+if TYPE_CHECKING:
+    from ropeway.gateway.cli.target import Target
+
+
+@click.command(
+    "cut-over",
+    epilog=example(
+        "ropeway migrate cut-over --source rocketmq orders --group kitchen",
+        "ropeway migrate cut-over --source rocketmq orders payments --settle 60",
+    ),
+)
+@topics_at_source("to take over from")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Have GROUP, which exists here, go on here where it does there; repeatable.",
+)
+@click.option(
+    "--settle",
+    "settle_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=SETTLE_S,
+    show_default=True,
+    help="How long nothing must have come at the source: longer than clients keep "
+    "routes.",
+)
+@cluster_options
+@json_option(list[MigratedTopic])
+def cut_over(
+    topics: tuple[str, ...],
+    source: str,
+    groups: tuple[str, ...],
+    settle_s: float,
+    cluster: Target,
+    as_json: bool,
+) -> None:
+    """Stop writing to each TOPIC at the source, and open its mirror here.
+
+    Until the mirror has all, producers find no queue to write to. Whatever fails or is
+    killed, the same command goes on.
+    """
+    from_ = of_context(source)
+
+    def say(step: str) -> None:
+        click.echo(step, err=True)
+
+    async def work() -> list[MigratedTopic]:
+        async with from_.admin() as there, cluster.admin() as here:
+            job = CutOver(there, here, Mirror(there, here), settle_s)
+            for group in groups:
+                await known(here, group)
+            left = await job.left(topics)
+            began = time.monotonic()
+            if left:
+                await job.move(left, groups, say)
+            took_ms = round((time.monotonic() - began) * 1000)
+            return [
+                MigratedTopic(topic=topic, took_ms=took_ms if topic in left else None)
+                for topic in topics
+            ]
+
+    print_rows(run(cluster, work()), as_json=as_json)

@@ -1,0 +1,66 @@
+"""`ropeway migrate cut-over`: a mirror takes over, and says what it waits for."""
+
+from __future__ import annotations
+
+import json
+
+from ropeway.testing import running_gateway
+from tests.gateway.cli.printed import valid
+from tests.gateway.cli.test_mirrors import known, run, target
+
+__all__ = ["target"]
+
+
+def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, target):
+    known(ropeway_gateway)
+    here, there = (("-n", one.name_server) for one in (target, ropeway_gateway))
+    topic, group = "taken-over", "taken-over-readers"
+    run("topic", "create", topic, "--queues", "1", *there)
+    for number in range(3):
+        run("produce", topic, str(number), *there)
+    run("consume", topic, "--group", group, "--count", "2", *there)
+    run("group", "create", group, *here)
+    words = ("migrate", "cut-over", topic, "--source", "old", "--settle", "0")
+    words += ("--group", group, *here)
+    done = run(*words, code=1)
+    (line,) = done.stderr.splitlines()
+    assert f"topic {topic} is not at the target; mirror it first" in line
+    run("produce", topic, "still open", *there)
+    run("migrate", "mirror", topic, "--source", "old", "--exit-at-end", *here)
+    done = run(*words, "--json")
+    valid(words, done.stdout)
+    (row,) = json.loads(done.stdout)
+    assert (row["topic"], row["took_ms"] >= 0) == (topic, True)
+    assert done.stderr.splitlines() == [
+        f"stop writing to {topic} at the source",
+        "wait until nothing has come for 0 s",
+        "copy what is missing",
+        f"open {topic}",
+    ]
+    run("produce", topic, "x", *there, code=1)
+    run("produce", topic, "x", *here)
+    (offset,) = json.loads(run("offset", "show", group, topic, *here, "--json").stdout)
+    assert offset["committed"] == 2
+    # It has moved, so there is nothing left to do.
+    again = run(*words, "--json")
+    assert json.loads(again.stdout) == [{"topic": topic, "took_ms": None}]
+    assert not again.stderr
+
+
+def test_topics_of_several_brokers_are_refused_in_one_line(tmp_path, target):
+    with running_gateway(tmp_path / "two", options=("--workers", "2")) as two:
+        known(two)
+        there, here = (("-n", one.name_server) for one in (two, target))
+        run("topic", "create", "wide", *there)
+        for command in ("mirror", "verify", "cut-over"):
+            words = ("migrate", command, "wide", "--source", "old", *here)
+            done = run(*words, code=1)
+            (line,) = done.stderr.splitlines()
+            assert "not at the target" in line or "is on brokers" in line
+        known(target)
+        run("topic", "create", "narrow", *here)
+        for command in ("mirror", "verify"):
+            words = ("migrate", command, "narrow", "--source", "old", *there)
+            done = run(*words, code=1)
+            (line,) = done.stderr.splitlines()
+            assert "the target has brokers broker-0, broker-1; allowed: one" in line

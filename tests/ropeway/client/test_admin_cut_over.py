@@ -1,0 +1,234 @@
+"""Topics are cut over: nothing is lost, order holds, and what is killed goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.client import (
+    Admin,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PushConsumer,
+    RemotingError,
+    admin_groups,
+    admin_offsets,
+    admin_topics,
+)
+from ropeway.client.admin_cut_over import CutOver
+from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.errors import AdminError
+from ropeway.testing import running_gateway
+from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
+from tests.ropeway.client.test_admin_mirrors import copy_all, same, send, target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ropeway.client import ReceivedMessage
+    from ropeway.testing import Gateway
+
+__all__ = ["target"]
+
+SETTLE_S = 3.0
+"""Clients of these tests look at routes twice a second."""
+
+
+class KilledError(Exception):
+    """The command ended here."""
+
+
+@contextmanager
+def led_to(source: str) -> Iterator[Gateway]:
+    options = ("--broker", "target-0", "--migrate-from", source)
+    with running_gateway(options=options) as gateway:
+        yield gateway
+
+
+@scenario
+async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic):
+    where, group = ropeway_gateway.name_server, f"g-{topic}"
+    acknowledged: list[tuple[str, str]] = []
+    received: list[tuple[int, int, bytes]] = []
+    enough = asyncio.Event()
+
+    async def produce(producer: Producer) -> None:
+        while not enough.is_set():
+            body = b"%d" % len(acknowledged)
+            try:
+                sent = await producer.send(Message(topic, body))
+            except RemotingError:
+                await asyncio.sleep(0.05)
+                continue
+            acknowledged.append((sent.queue.broker_name, body.decode()))
+            await asyncio.sleep(0.01)
+
+    async def handle(message: ReceivedMessage) -> None:
+        received.append((message.queue.queue_id, message.queue_offset, message.body))
+
+    async def acknowledge(broker: str, count: int) -> None:
+        await until(lambda: sum(one == broker for one, _ in acknowledged) >= count)
+
+    with led_to(where) as here:
+        async with (
+            Admin(where, config=PATIENT) as source,
+            Admin(here.name_server, config=PATIENT) as ours,
+            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
+        ):
+            await source.create_topic(topic, 2)
+            await admin_groups.create(ours, group, {})
+            consumer = PushConsumer(
+                here.name_server,
+                group,
+                config=CONSUMER,
+                consume_from=ConsumeFrom.FIRST_OFFSET,
+                orderly=True,
+            )
+            consumer.subscribe(topic, "*", handle)
+            producing = asyncio.create_task(produce(producer))
+            async with consumer:
+                await acknowledge("broker-0", 50)
+                mirror = Mirror(source, ours)
+                pairs = await mirror.prepare(topic)
+                await copy_all(mirror, pairs)
+                job = CutOver(source, ours, mirror, SETTLE_S)
+                assert await job.left([topic]) == [topic]
+                steps: list[str] = []
+                await job.move([topic], [group], steps.append)
+                assert steps[0] == f"stop writing to {topic} at the source"
+                assert steps[-1] == f"open {topic}"
+                assert await job.left([topic]) == []
+                await acknowledge("target-0", 50)
+                enough.set()
+                await producing
+                wanted = {body.encode() for _, body in acknowledged}
+                await until(lambda: wanted <= {body for _, _, body in received})
+            brokers = [broker for broker, _ in acknowledged]
+            assert brokers == sorted(brokers), "there is no way back"
+            for queue_id in (0, 1):
+                first = [*dict.fromkeys(at for q, at, _ in received if q == queue_id)]
+                assert first == list(range(len(first)))
+            bodies = {(q, at): body for q, at, body in received}
+            assert bodies == {(q, at): body for q, at, body in reversed(received)}
+
+
+@scenario
+async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, target):
+    where, group = ropeway_gateway.name_server, f"g-{topic}"
+    topics = [topic, f"{topic}-too"]
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(target.name_server, config=PATIENT) as ours,
+        Producer(where, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await admin_groups.create(source, group, {})
+        await admin_groups.create(ours, group, {})
+        mirror = Mirror(source, ours)
+        pairs = []
+        for each in topics:
+            await source.create_topic(each, 2)
+            await send(producer, each, 6)
+            pairs += await mirror.prepare(each)
+        wanted = {pair.source: 2 for pair in pairs}
+        await admin_offsets.place(source, group, wanted)
+        seen: list[str] = []
+        for last in range(1, 20):
+            left = await CutOver(source, ours, mirror, 0).left(topics)
+            if not left:
+                break
+            steps: list[str] = []
+
+            def say(step: str, steps: list[str] = steps, last: int = last) -> None:
+                if len(steps) == last:
+                    raise KilledError
+                steps.append(step)
+
+            try:
+                await CutOver(source, ours, mirror, 0).move(left, [group], say)
+            except KilledError:
+                seen += steps
+        # Each topic was opened once, and the second one by another run.
+        assert [one for one in seen if one.startswith("open")] == [f"open {topic}"]
+        await same(source, ours, pairs)
+        for pair in pairs:
+            assert await admin_offsets.committed(ours, group, pair.target) == 2
+        for each in topics:
+            (config,) = await source.topic_configs(each)
+            assert config.perm == 4
+            (config,) = await ours.topic_configs(each)
+            assert config.perm == 6
+        async with Producer(target.name_server, f"q-{topic}", config=PRODUCER) as one:
+            sent = await one.send(Message(topic, b"next"))
+            assert sent.queue_offset == 3
+        # A mirror that still runs moves no group of a topic that has moved.
+        await admin_offsets.place(source, group, dict.fromkeys(wanted, 1))
+        assert await mirror.follow(group, pairs) == []
+
+
+@scenario
+async def test_what_comes_while_it_waits_is_copied(ropeway_gateway, topic, target):
+    where = ropeway_gateway.name_server
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(target.name_server, config=PATIENT) as ours,
+        Producer(where, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await source.create_topic(topic, 2)
+        mirror = Mirror(source, ours)
+        pairs = await mirror.prepare(topic)
+        job = CutOver(source, ours, mirror, 0)
+        waits = 0
+
+        async def late() -> None:
+            # As of a producer that does not know yet, at a broker that does not look.
+            await admin_topics.update(source, topic, perm=6)
+            await send(producer, topic, 4)
+            await admin_topics.update(source, topic, perm=4)
+
+        usual = job._settle
+
+        async def settle(some: object) -> None:
+            nonlocal waits
+            waits += 1
+            await late()
+            await usual(some)
+
+        job._settle = settle
+        await job.move([topic], [], lambda _: None)
+        assert waits == 1
+        await same(source, ours, pairs)
+
+
+@scenario
+async def test_what_cannot_be_cut_over_stays_where_it_is(
+    ropeway_gateway, topic, target
+):
+    where = ropeway_gateway.name_server
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(target.name_server, config=PATIENT) as ours,
+    ):
+        await source.create_topic(topic, 2)
+        job = CutOver(source, ours, Mirror(source, ours), 0)
+        with pytest.raises(AdminError, match="is not at the target; mirror it first"):
+            await job.left([topic])
+        await Mirror(source, ours).prepare(topic)
+
+        async def allow() -> None:
+            await admin_topics.update(source, topic, perm=6)
+
+        allowing: list[asyncio.Task[None]] = []
+
+        def say(step: str) -> None:
+            if step.startswith("wait"):
+                allowing.append(asyncio.create_task(allow()))
+
+        slow = CutOver(source, ours, Mirror(source, ours), 2)
+        with pytest.raises(AdminError, match="can be written to at the source again"):
+            await slow.move([topic], [], say)
+        await allowing[0]
+        assert await job.left([topic]) == [topic]
