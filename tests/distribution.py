@@ -34,8 +34,8 @@ WHOLE_TREE = "the whole tree"
 SHARING = {
     CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
     GRPC_CLIENTS: r"clients/test_grpc\w*\.py",
-    # Those two take as long as all others.
-    CLIENTS: r"clients/test_(?!consuming|restarts)\w+\.py",
+    # Each of those takes as long as all others.
+    CLIENTS: r"clients/test_(?!consuming|migration|restarts)\w+\.py",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
     SPARK: (
         r"(ropeway/spark/test_(source|pipelines|tier|compaction_job|outages|tutorial"
@@ -51,7 +51,8 @@ SHARING = {
         r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients|rolling_upgrade|spark_failover)\.py"
     ),
     LOST_NODES: (
-        r"(system/test_(balancing|deletion|moved_retries|names|scale|tutorial_pulsar|zombie)"
+        r"(system/test_(balancing|deletion|deployment_page|how_to_cluster|moved_retries"
+        r"|names|scale|tutorial_pulsar|zombie)"
         r"|deploy/test_rollout)\.py"
     ),
     ZOOKEEPER: (
@@ -85,6 +86,7 @@ FIRST = [
     "tests/benchmarks/test_hostile.py",
     "tests/system/test_differential_grpc.py",
     "tests/system/test_differential.py",
+    "tests/clients/test_migration.py",
     "tests/clients/test_restarts.py",
     "tests/clients/test_consuming.py",
     CLIENTS,

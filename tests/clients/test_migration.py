@@ -30,7 +30,7 @@ pytestmark = pytest.mark.server
 SOURCE, TARGET = "source-0", "broker-0"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     settings = {**SMALL, "brokerName": SOURCE}
     server = RocketMQ(tmp_path_factory.mktemp("source"), settings=settings)
@@ -39,7 +39,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     server.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def target(
     source: RocketMQ, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ropeway]:
