@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.context_file import Context, Contexts
 from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
 from tests.gateway.cli.test_mirrors import known, run, target
+from tests.pages import DOCS, blocks
 
 __all__ = ["target"]
 
@@ -45,6 +48,30 @@ def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, target):
     again = run(*words, "--json")
     assert json.loads(again.stdout) == [{"topic": topic, "took_ms": None}]
     assert not again.stderr
+
+
+def test_the_commands_of_the_page_move_a_topic_with_its_group(target):
+    with running_gateway() as rocketmq:
+        context = Context(name_server=rocketmq.name_server)
+        context_file.save(Contexts(contexts={"rocketmq": context}))
+        here, there = (("-n", one.name_server) for one in (target, rocketmq))
+        run("topic", "create", "orders", "--queues", "1", *there)
+        for body in ("one", "two"):
+            run("produce", "orders", body, *there)
+        run("consume", "orders", "--group", "kitchen", "--count", "1", *there)
+        run("group", "create", "kitchen", *here)
+        lines = [
+            line.split()[1:]
+            for block in blocks(DOCS / "migrate.md", "")
+            for line in block.text.splitlines()
+            if "--source rocketmq orders" in line
+        ]
+        assert [words[1] for words in lines] == ["mirror", "verify", "cut-over"]
+        for words in lines:
+            soon = ("--settle", "0") if "cut-over" in words else ()
+            run(*words, *soon, *here)
+    shown = run("consume", "orders", "--group", "kitchen", "--count", "1", *here)
+    assert shown.stdout == "two\n"
 
 
 def test_topics_of_several_brokers_are_refused_in_one_line(tmp_path, target):
