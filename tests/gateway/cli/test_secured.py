@@ -72,6 +72,7 @@ WALK = {
     "message trace": "{msg_id}",
     "message view": "{msg_id} --topic orders",
     "metrics": "ropeway_connections",
+    "migrate cut-over": "copied --source another",
     "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
     "migrate verify": "copied --source another --wait 0",
