@@ -49,18 +49,17 @@ NOT_THE_COMMANDS_OWN = {
 }
 """Fields that any request may have, and why no header declares them."""
 
-UNDECLARED_CAPTURES = {
-    9999: "a code that does not exist, to see how a broker refuses it",
-}
+UNDECLARED_CAPTURES = {9999: "does not exist, to see how a broker refuses it"}
 """Codes that there are captures of, and why they are not declared."""
 
 NOT_IN_JAVAS_CLASS = {
+    "GetRouteInfo": {"ownOnly"},
     "CreateTopic": {"allBrokers", "begins"},
     "PullMessage": {"bulk"},
     "QueryMessage": {"_UNIQUE_KEY_QUERY"},
     "SendReply": {"MSG_REGION", "TRACE_ON"},
 }
-"""Fields that Java reads and writes without its header class, and two of ours."""
+"""Fields that Java reads and writes without its header class, and three of ours."""
 
 INHERITED = {"bname"}
 """What Java's header classes have from RpcRequestHeader."""

@@ -17,6 +17,10 @@ def test_a_stream_ends_as_often_as_it_is_told_to() -> None:
     assert [node.operator for node in ends] == [
         Operator.SINK, Operator.FOREACH, Operator.PRINT
     ] * 2  # fmt: skip
-    assert ends[0].arguments == {"topic": "there", "serializer": repr}
+    assert ends[0].arguments == {
+        "topic": "there",
+        "serializer": repr,
+        "header": None,
+    }
     assert ends[1].arguments == {"action": len}
     assert ends[-1].name == "print-GroupedStream"
