@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ropeway.gateway.cli import context_file
 from ropeway.gateway.cli.context_file import Context, Contexts
 from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
 from tests.gateway.cli.test_mirrors import known, run, target
 from tests.pages import DOCS, blocks
+from tests.system.ropeway import Ropeway
 
 __all__ = ["target"]
+
+
+@pytest.fixture
+def two_brokers(tmp_path):
+    # Each listens on the next port, which has to be free as well.
+    server = Ropeway(tmp_path / "two", options=("--workers", "2"))
+    server.start()
+    yield server
+    server.stop()
 
 
 def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, target):
@@ -74,20 +86,19 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group(target):
     assert shown.stdout == "two\n"
 
 
-def test_topics_of_several_brokers_are_refused_in_one_line(tmp_path, target):
-    with running_gateway(tmp_path / "two", options=("--workers", "2")) as two:
-        known(two)
-        there, here = (("-n", one.name_server) for one in (two, target))
-        run("topic", "create", "wide", *there)
-        for command in ("mirror", "verify", "cut-over"):
-            words = ("migrate", command, "wide", "--source", "old", *here)
-            done = run(*words, code=1)
-            (line,) = done.stderr.splitlines()
-            assert "not at the target" in line or "is on brokers" in line
-        known(target)
-        run("topic", "create", "narrow", *here)
-        for command in ("mirror", "verify"):
-            words = ("migrate", command, "narrow", "--source", "old", *there)
-            done = run(*words, code=1)
-            (line,) = done.stderr.splitlines()
-            assert "the target has brokers broker-0, broker-1; allowed: one" in line
+def test_topics_of_several_brokers_are_refused_in_one_line(two_brokers, target):
+    known(two_brokers)
+    there, here = (("-n", one.name_server) for one in (two_brokers, target))
+    run("topic", "create", "wide", *there)
+    for command in ("mirror", "verify", "cut-over"):
+        words = ("migrate", command, "wide", "--source", "old", *here)
+        done = run(*words, code=1)
+        (line,) = done.stderr.splitlines()
+        assert "not at the target" in line or "is on brokers" in line
+    known(target)
+    run("topic", "create", "narrow", *here)
+    for command in ("mirror", "verify"):
+        words = ("migrate", command, "narrow", "--source", "old", *there)
+        done = run(*words, code=1)
+        (line,) = done.stderr.splitlines()
+        assert "the target has brokers broker-0, broker-1; allowed: one" in line
