@@ -13,7 +13,7 @@ from ropeway.client.admin_mirrors import Mirror
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.mirrors import topics_at_source
+from ropeway.gateway.cli.mirrors import groups_at_source, topics_at_source
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.migration import MigratedTopic
 from ropeway.gateway.cli.target import of_context
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     ),
 )
 @topics_at_source("to take over from")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    metavar="GROUP",
-    help="Have GROUP, which exists here, go on here where it does there; repeatable.",
-)
+@groups_at_source
 @click.option(
     "--settle",
     "settle_s",
@@ -72,7 +66,7 @@ def cut_over(
             job = CutOver(there, here, Mirror(there, here), settle_s)
             for group in groups:
                 await known(here, group)
-            left = await job.left(topics)
+            left = await job.not_moved(topics)
             began = time.monotonic()
             if left:
                 await job.move(left, groups, say)

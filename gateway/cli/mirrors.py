@@ -56,6 +56,15 @@ def topics_at_source(which: str) -> Callable[[C], C]:
     return add
 
 
+groups_at_source = click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Have GROUP, which exists here, go on here where it does there; repeatable.",
+)
+
+
 @click.command(
     epilog=example(
         "ropeway migrate mirror --source rocketmq orders --exit-at-end",
@@ -63,13 +72,7 @@ def topics_at_source(which: str) -> Callable[[C], C]:
     )
 )
 @topics_at_source("to copy from")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    metavar="GROUP",
-    help="Have GROUP, which exists here, go on here where it does there; repeatable.",
-)
+@groups_at_source
 @click.option(
     "--exit-at-end",
     is_flag=True,

@@ -16,7 +16,7 @@ from ropeway.client.decompression import MAX_ANSWER_BYTES
 from ropeway.client.errors import BadResponseError
 from ropeway.client.lags import QueueLag, QueueSpan, read_lags
 from ropeway.client.received import read_answer
-from ropeway.client.routes import DEFAULT_TOPIC
+from ropeway.client.routes import DEFAULT_TOPIC, PERM_READ, PERM_WRITE
 from ropeway.client.send_request import RETRY_PREFIX
 from ropeway.gateway.wire import bodies, host_port
 from ropeway.gateway.wire.access_bodies import AccessExplanation
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.commands.compaction import TopicCompaction
     from ropeway.gateway.wire.commands.timers import WaitingMessage
 
-PERM_READ_WRITE = 6
+PERM_READ_WRITE = PERM_READ | PERM_WRITE
 MAX_TIME_MS = (1 << 63) - 1
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ropeway.client import admin_topics
 from ropeway.client.errors import AdminError, TopicNotFoundError
+from ropeway.client.routes import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 SETTLE_S = 35.0
 """Clients look for a route's changes every 30 s: pollNameServerInterval's default."""
 _LOOK_S = 0.5
-_PERM_WRITE, _PERM_READ_WRITE = 2, 6
 
 
 class CutOver:
@@ -49,8 +49,8 @@ class CutOver:
         self._mirror = mirror
         self._settle_s = settle_s
 
-    async def left(self, topics: Sequence[str]) -> list[str]:
-        """Those of the topics that have not moved.
+    async def not_moved(self, topics: Sequence[str]) -> list[str]:
+        """Return those of the topics that have not moved.
 
         Raises:
             AdminError: One is not at the target: it has to be mirrored first.
@@ -73,7 +73,7 @@ class CutOver:
         """Stop writing to topics at the source, copy the rest, and open the mirrors.
 
         Args:
-            topics: As of `left`.
+            topics: As of `not_moved`.
             groups: Go on where they do at the source; they exist at the target.
             say: Told which step begins.
 
@@ -87,7 +87,7 @@ class CutOver:
         for topic in topics:
             if await self._is_writable(topic):
                 say(f"stop writing to {topic} at the source")
-                await admin_topics.update(self._source, topic, perm=4)
+                await admin_topics.update(self._source, topic, perm=PERM_READ)
         say(f"wait until nothing has come for {self._settle_s:g} s")
         while True:
             await self._settle(pairs)
@@ -103,11 +103,11 @@ class CutOver:
                 raise AdminError(f"topic {topic} can be written to at the source again")
         for topic in topics:
             say(f"open {topic}")
-            await admin_topics.update(self._target, topic, perm=_PERM_READ_WRITE)
+            await admin_topics.update(self._target, topic, perm=PERM_READ | PERM_WRITE)
 
     async def _is_writable(self, topic: str) -> bool:
         configs = await admin_topics.configs(self._source, topic)
-        return any(config.perm & _PERM_WRITE for config in configs.values())
+        return any(config.perm & PERM_WRITE for config in configs.values())
 
     async def _settle(self, pairs: Sequence[Pair]) -> None:
         clock = asyncio.get_running_loop().time

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ropeway.client import admin_messages, admin_nodes
+from ropeway.client import admin_messages, admin_nodes, admin_offsets
 from ropeway.client.admin_under_way import SCHEDULE_GROUP
 from ropeway.client.errors import TopicNotFoundError
 from ropeway.client.send_request import SCHEDULE_TOPIC
 from ropeway.gateway.wire import properties as names
-from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin
@@ -72,7 +70,7 @@ async def delayed(
 
 
 async def _levels_ms(admin: Admin, broker: str) -> list[int]:
-    settings = await admin_nodes.settings_of(admin, broker)
+    settings = await admin_nodes.master_settings(admin, broker)
     words = settings["messageDelayLevel"].split()
     return [int(word[:-1]) * _UNITS_MS[word[-1]] for word in words]
 
@@ -82,7 +80,8 @@ async def _of_level(
 ) -> list[Delayed]:
     found: list[Delayed] = []
     looks = 0
-    async for message in admin_messages.read(admin, queue, await _done(admin, queue)):
+    done = await admin_offsets.committed(admin, SCHEDULE_GROUP, queue) or 0
+    async for message in admin_messages.read(admin, queue, done):
         looks += 1
         one = _read(message, queue.queue_id + 1, delay_ms)
         if topic in (None, one.topic):
@@ -95,19 +94,3 @@ async def _of_level(
 def _read(message: ReceivedMessage, level: int, delay_ms: int) -> Delayed:
     topic = message.properties.get(names.REAL_TOPIC, "")
     return Delayed(topic, message.store_ms + delay_ms, message.msg_id, level)
-
-
-async def _done(admin: Admin, queue: MessageQueue) -> int:
-    """How far the broker is in a level."""
-    asked = QueryConsumerOffset(
-        consumer_group=SCHEDULE_GROUP,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        set_zero_if_not_found=False,
-    )
-    answer = await admin.ask_broker(
-        queue.broker_name,
-        asked,
-        expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
-    )
-    return answer.header(Offset).offset if answer.code == ResponseCode.SUCCESS else 0

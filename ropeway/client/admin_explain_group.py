@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ropeway.client import admin_groups, admin_messages, admin_offsets, subscription
 from ropeway.client.admin_groups import SilentClientError
+from ropeway.client.routes import PERM_READ
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ropeway.client.message import MessageQueue, ReceivedMessage
     from ropeway.gateway.wire.bodies import SubscriptionData
 
-_READABLE = 4
 _SQL = "SQL92"
 
 
@@ -60,7 +60,7 @@ async def about_group(
             )
         )
     for broker in await admin.topic_configs(message.queue.topic):
-        if not broker.perm & _READABLE:
+        if not broker.perm & PERM_READ:
             found.append(
                 Finding(
                     "topic-not-readable",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ropeway.client import admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.client.message import MessageQueue
+from ropeway.client.routes import PERM_READ
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import CreateTopic
@@ -31,7 +32,6 @@ READER = "TOOLS_CONSUMER"
 """The group that messages are read with; RocketMQ's brokers have it for tools.
 
 Source: MixAll.TOOLS_CONSUMER_GROUP, RocketMQ 5.5.0."""
-_PERM_READ = 4
 PULLED_AT_ONCE = 32
 """Messages of a pull: the most that RocketMQ gives."""
 READ_BYTES = 256 << 10
@@ -160,7 +160,7 @@ class Mirror:
             read_queue_nums=config.read_queue_nums,
             write_queue_nums=config.write_queue_nums,
             # Who else wrote here would take the offsets of messages to come.
-            perm=_PERM_READ,
+            perm=PERM_READ,
             order=config.order,
             attributes=attributes or None,
             begins=",".join(str(one.begin) for one in spans),

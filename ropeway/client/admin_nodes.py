@@ -174,8 +174,8 @@ async def settings(admin: Admin, address: str) -> dict[str, str]:
     return _settings(answer.body)
 
 
-async def settings_of(admin: Admin, broker: str) -> dict[str, str]:
-    """Likewise of the master of a broker.
+async def master_settings(admin: Admin, broker: str) -> dict[str, str]:
+    """Return the settings of a broker's master, under RocketMQ's names.
 
     Raises:
         RemotingError: It cannot be reached, or refused.

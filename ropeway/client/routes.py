@@ -29,7 +29,7 @@ DEFAULT_TOPIC = "TBW102"
 """Its route is given to topics that sending shall create."""
 
 MASTER_ID = 0
-_READ, _WRITE = 4, 2
+PERM_READ, PERM_WRITE = 4, 2
 
 
 class Route(Struct, frozen=True):
@@ -79,11 +79,11 @@ def make_route(
         name = queues.broker_name
         readable = _limited(queues.read_queue_nums, max_queues)
         writable = _limited(queues.write_queue_nums, max_queues)
-        if queues.perm & _READ:
+        if queues.perm & PERM_READ:
             read += (MessageQueue(topic, name, id_) for id_ in range(readable))
-        if queues.perm & _WRITE and MASTER_ID in brokers.get(name, {}):
+        if queues.perm & PERM_WRITE and MASTER_ID in brokers.get(name, {}):
             write += (MessageQueue(topic, name, id_) for id_ in range(writable))
-        elif queues.perm & _WRITE and writable:
+        elif queues.perm & PERM_WRITE and writable:
             masterless.append(name)
     return Route(
         tuple(sorted(read)), tuple(sorted(write)), brokers, tuple(sorted(masterless))

@@ -96,12 +96,12 @@ async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic)
                 pairs = await mirror.prepare(topic)
                 await copy_all(mirror, pairs)
                 job = CutOver(source, ours, mirror, SETTLE_S)
-                assert await job.left([topic]) == [topic]
+                assert await job.not_moved([topic]) == [topic]
                 steps: list[str] = []
                 await job.move([topic], [group], steps.append)
                 assert steps[0] == f"stop writing to {topic} at the source"
                 assert steps[-1] == f"open {topic}"
-                assert await job.left([topic]) == []
+                assert await job.not_moved([topic]) == []
                 await acknowledge("target-0", 50)
                 enough.set()
                 await producing
@@ -137,7 +137,7 @@ async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, 
         await admin_offsets.place(source, group, wanted)
         seen: list[str] = []
         for last in range(1, 20):
-            left = await CutOver(source, ours, mirror, 0).left(topics)
+            left = await CutOver(source, ours, mirror, 0).not_moved(topics)
             if not left:
                 break
             steps: list[str] = []
@@ -215,7 +215,7 @@ async def test_what_cannot_be_cut_over_stays_where_it_is(
         await source.create_topic(topic, 2)
         job = CutOver(source, ours, Mirror(source, ours), 0)
         with pytest.raises(AdminError, match="is not at the target; mirror it first"):
-            await job.left([topic])
+            await job.not_moved([topic])
         await Mirror(source, ours).prepare(topic)
 
         async def allow() -> None:
@@ -231,4 +231,4 @@ async def test_what_cannot_be_cut_over_stays_where_it_is(
         with pytest.raises(AdminError, match="can be written to at the source again"):
             await slow.move([topic], [], say)
         await allowing[0]
-        assert await job.left([topic]) == [topic]
+        assert await job.not_moved([topic]) == [topic]
