@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from ropeway.client import admin_transactions
+from ropeway.client import admin_delays, admin_transactions
+from ropeway.client.errors import ResponseError
 from ropeway.gateway.http.api.topics import find
 from ropeway.gateway.http.login import changing, require
 from ropeway.gateway.http.params import Params, RefusedError, wanted_of
@@ -23,10 +24,13 @@ from ropeway.gateway.processors.needs import (
     topic_needs,
 )
 from ropeway.gateway.wire import recall
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
+    from ropeway.client.admin_delays import Delayed
     from ropeway.gateway.http.state import State
+    from ropeway.gateway.wire.commands.timers import WaitingMessage
     from ropeway.routing.api import Topic
 
 
@@ -47,21 +51,39 @@ async def _timed(request: web.Request) -> web.Response:
     state = state_of(request)
     topic = await _named(state, params)
     limit = params.number("limit", USUAL, least=1, most=MOST)
-    found = await state.console.waiting(topic, max_messages=limit)
-    found.sort(key=lambda one: one.deliver_ms)
-    return reply(
-        {
-            "messages": [
-                {
-                    "topic": one.topic,
-                    "deliver_ms": one.deliver_ms,
-                    "key_id": one.msg_id,
-                    "recall_handle": one.recall_handle,
-                }
-                for one in found[:limit]
-            ]
-        }
-    )
+    timed = await state.console.waiting(topic, max_messages=limit)
+    delayed = await _at_levels(state, topic, limit)
+    found = [_shown(one, handle=one.recall_handle) for one in timed]
+    found += [_shown(one, level=one.level) for one in delayed or ()]
+    found.sort(key=lambda one: one["deliver_ms"])
+    return reply({"messages": found[:limit], "levels_shown": delayed is not None})
+
+
+def _shown(
+    one: WaitingMessage | Delayed,
+    *,
+    level: int | None = None,
+    handle: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "deliver_ms": one.deliver_ms,
+        "key_id": one.msg_id,
+        "delay_level": level,
+        "recall_handle": handle,
+    }
+
+
+async def _at_levels(
+    state: State, topic: str | None, most: int
+) -> list[Delayed] | None:
+    """Those at delay levels; None for whom may not read the brokers' own topic."""
+    try:
+        return await admin_delays.delayed(state.console, topic, max_messages=most)
+    except ResponseError as error:
+        if error.code != ResponseCode.NO_PERMISSION:
+            raise
+        return None
 
 
 async def _recall(request: web.Request) -> web.Response:

@@ -7,6 +7,10 @@ import { ask, empty, head, loader, say, sheet, table } from "../parts.js";
 
 const MOST = 200;
 
+const UNSEEN = "Messages at delay levels are not shown: you may not read SCHEDULE_TOPIC_XXXX.";
+
+const topicLink = (one) => h("a", { href: `#/topics/${part(one.topic)}` }, one.topic);
+
 async function recall(message, refresh) {
   const act = () => post("waiting/recall", { recall_handle: message.recall_handle });
   if (await ask("Take the message back?", `${message.key_id} for ${message.topic} is not delivered then. This cannot be undone.`, "Recall", { act })) {
@@ -27,12 +31,13 @@ export function view(root) {
     }, (found) => sheet("Delivered later", found.messages.length
       ? [table("Delivered later", [
         ["Message", (one) => h("span", { class: "mono" }, one.key_id), "name"],
-        ["Topic", (one) => h("a", { href: `#/topics/${part(one.topic)}` }, one.topic)],
+        ["Topic", topicLink],
         ["Due", (one) => time(one.deliver_ms)],
         ["In", (one) => span(one.deliver_ms - Date.now())],
-        ...(found.writable ? [["Take back", (one) => h("button", { type: "button", class: "quiet", "aria-label": `Recall ${one.key_id}`, onclick: () => recall(one, refreshes[0]) }, "Recall")]] : []),
-      ], found.messages), found.messages.length === MOST && h("p", { class: "totals" }, `These are the ${MOST} that are due first.`)]
-      : empty("No message waits for its time", "Messages with a delay level are not shown here."))),
+        ["Delay level", (one) => one.delay_level ?? "–", "right"],
+        ...(found.writable ? [["Take back", (one) => one.recall_handle && h("button", { type: "button", class: "quiet", "aria-label": `Recall ${one.key_id}`, onclick: () => recall(one, refreshes[0]) }, "Recall")]] : []),
+      ], found.messages), found.messages.length === MOST && h("p", { class: "totals" }, `These are the ${MOST} that are due first.`), !found.levels_shown && h("p", { class: "totals" }, UNSEEN)]
+      : empty("No message waits for its time", found.levels_shown ? "Messages with a delivery time and messages at a delay level are shown here." : UNSEEN))),
     loader(retries, () => get("retries"), (found) => sheet("Retries", found.groups.length
       ? table("Retries", [
         ["Group", (one) => h("a", { href: `#/groups/${part(one.group)}` }, one.group), "name"],

@@ -5,7 +5,9 @@ import time
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 from tests.audited import audited, changes
 from tests.gateway.http.api.changing import WRITABLE, change
+from tests.gateway.http.signed import guarded_site, sign_in
 from tests.gateway.http.site import send, serving
+from tests.guarded import ALICE, allow
 from tests.remoting import looped, until
 from tests.requests import committing, pulling, sending
 
@@ -30,6 +32,39 @@ async def test_messages_that_wait_for_their_time_are_shown_those_due_first(tmp_p
         (one,) = (await site.get("waiting", limit="1"))["messages"]
         assert one == found[0]
         assert "no topic" in await site.refused("waiting", 404, topic="nosuch")
+
+
+@looped
+async def test_messages_at_delay_levels_are_shown_among_those_with_a_time(tmp_path):
+    async with serving(tmp_path) as site:
+        for number, how in ((1, {"DELAY": "18"}), (2, {"TIMER_DELAY_SEC": "3600"})):
+            pairs = {"UNIQ_KEY": f"{number:032X}", **how}
+            answer = await site.client.ask(sending("orders", pairs=pairs), b"x")
+            assert answer.code == 0
+        answered = {"messages": []}
+        while len(answered["messages"]) < 2:
+            answered = await site.get("waiting")
+        timed, delayed = answered["messages"]
+        assert answered["levels_shown"]
+        assert (timed["key_id"], timed["delay_level"]) == (f"{2:032X}", None)
+        assert timed["recall_handle"]
+        assert delayed["deliver_ms"] - timed["deliver_ms"] > 3_000_000
+        del delayed["deliver_ms"]
+        assert delayed == {
+            "topic": "orders",
+            "key_id": f"{1:032X}",
+            "delay_level": 18,
+            "recall_handle": None,
+        }
+
+
+@looped
+async def test_who_may_not_read_the_brokers_own_topic_sees_no_delay_levels(tmp_path):
+    rules = allow("Topic:orders", "Get"), allow("Cluster:*", "Get")
+    async with guarded_site(tmp_path, *rules) as site:
+        await sign_in(site, ALICE)
+        found = await site.get("waiting", topic="orders")
+        assert found == {"messages": [], "levels_shown": False}
 
 
 @looped

@@ -46,6 +46,7 @@ VIEWS = [
     ("messages?topic=orders", "Messages", "broker-0 / 0, 2"),
     (f"messages/{ID}?topic=orders", "Message", "Consumed, without success"),
     (f"messages/{ID}?topic=orders", "Message", "Delivery by group"),
+    ("waiting", "Waiting", "D" * 32),
     ("waiting", "Waiting", "E" * 32),
     ("waiting", "Waiting", "F" * 32),
     ("dead-letters", "Dead letters", "readers"),
@@ -64,6 +65,8 @@ async def fill(site: Site) -> None:
     await bury(site.client, "orders", "readers", 2)
     later = {"UNIQ_KEY": "E" * 32, "TIMER_DELAY_SEC": "3600"}
     await site.client.ask(sending("orders", pairs=later), b"later")
+    level = {"UNIQ_KEY": "D" * 32, "DELAY": "18"}
+    await site.client.ask(sending("orders", pairs=level), b"two hours later")
     half = {"UNIQ_KEY": "F" * 32, "TRAN_MSG": "true", "PGROUP": "billing"}
     await site.client.ask(sending("orders", pairs=half, sys_flag=4), b"half")
     after = ["SubAfter", "R", ID, "5", "false", "k2", "1", "20", "readers"]
