@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from ropeway.client import admin_quotas
+from ropeway.client import (
+    RemotingError,
+    TopicNotFoundError,
+    admin_groups,
+    admin_quotas,
+)
 from ropeway.client.admin_quotas import Quota
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
@@ -21,6 +26,7 @@ from ropeway.gateway.cli.rows.access import QuotaRow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ropeway.client import Admin
     from ropeway.gateway.cli.target import Target
 
 _RATE = click.IntRange(0, 2**53)
@@ -77,7 +83,7 @@ def set_(
     """Set limits of a topic or a group, on each node; 0 removes a limit.
 
     Limits that are not given stay as they are. Nothing is refused: who sends or reads
-    more is slowed down.
+    more is slowed down. The topic or the group need not exist yet.
     """
     kind, name = _key(topic, group)
     limits = Quota(send_requests, send_bytes, read_requests, read_bytes, cold_bytes)
@@ -87,8 +93,30 @@ def set_(
         raise MisusedError("--send-requests and --send-bytes are limits of topics")
     if kind == "topic" and cold_bytes is not None:
         raise MisusedError("--cold-bytes is a limit of groups")
-    ask(cluster, lambda admin: admin_quotas.set_limits(admin, kind, name, limits))
+
+    async def work(admin: Admin) -> bool:
+        await admin_quotas.set_limits(admin, kind, name, limits)
+        return await _is_missing(admin, kind, name)
+
+    if ask(cluster, work):
+        click.echo(
+            f"{kind} {name} does not exist; its limits hold once it does", err=True
+        )
     click.echo(f"limits of {kind} {name} set, for each node")
+
+
+async def _is_missing(admin: Admin, kind: str, name: str) -> bool:
+    """Whether it is sure that there is none of the name: a typing error, perhaps."""
+    try:
+        if kind == "group":
+            return await admin_groups.config(admin, name) is None
+        await admin.route(name)
+    except TopicNotFoundError:
+        return True
+    except RemotingError:
+        # The limits are set; who asks may not see more, or a broker is away.
+        return False
+    return False
 
 
 @quota.command(

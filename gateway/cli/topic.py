@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ropeway.client import Admin, admin_topics
+from ropeway.client import Admin, ResponseError, TopicNotFoundError, admin_topics
 from ropeway.gateway.cli import topic_views
 from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import topic_argument, topic_names
 from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.failures import CannotError, RefusedError
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.topics import CompactedQueue
 from ropeway.gateway.cli.trims import trim
 from ropeway.gateway.topics_config import TOPIC_QUEUES
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -68,7 +69,7 @@ def create(
 
     async def make() -> None:
         async with cluster.admin() as admin:
-            if name in await admin.topics():
+            if await _exists(admin, name):
                 raise CannotError(f"topic {name} exists already")
             await admin.create_topic(
                 name,
@@ -79,6 +80,33 @@ def create(
 
     run(cluster, make())
     click.echo(f"topic {name} created")
+
+
+async def _exists(admin: Admin, name: str) -> bool:
+    """Whether there is a topic, for whom may list topics or at least look at this one.
+
+    Raises:
+        RefusedError: Neither.
+        RemotingError: No name server answers.
+    """
+    try:
+        return name in await admin.topics()
+    except ResponseError as error:
+        if error.code != ResponseCode.NO_PERMISSION:
+            raise
+    try:
+        await admin.route(name)
+    except TopicNotFoundError:
+        return False
+    except ResponseError as error:
+        if error.code != ResponseCode.NO_PERMISSION:
+            raise
+        raise RefusedError(
+            f"{error.address}: not allowed; creating topic {name} takes the rights to "
+            f"Create and to Get it, so that one that exists is not changed: "
+            f"{error.remark}"
+        ) from error
+    return True
 
 
 @topic.command(epilog=example("ropeway topic update orders --queues 32"))

@@ -19,7 +19,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ropeway.client import RemotingError
+from ropeway.client import RemotingError, ResponseError
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.spark import offset_options
 from ropeway.spark.options import LATEST, require_endless, require_topics
 from ropeway.spark.ranges import Driver, Range, Ranges, read, tasks
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ropeway.spark.options import Offsets, Options
 
 _log = logging.getLogger(__name__)
+_NO_GROUP = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -139,6 +141,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._driver.ask(store, waits=False)
         except RemotingError as error:
+            if isinstance(error, ResponseError) and error.code == _NO_GROUP:
+                # The first pull makes it, and there was nothing to read so far.
+                return
             # The checkpoint is what counts; the next batch stores it again.
             _log.warning("offsets of the group not stored: %s", error)
 

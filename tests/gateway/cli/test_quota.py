@@ -14,8 +14,13 @@ def test_limits_are_set_listed_and_deleted(run, ropeway_topic):
     of_topic = "--topic", ropeway_topic
     done = run("quota", "set", *of_topic, "--send-bytes", "1", "--send-requests", "5")
     assert done.stdout == f"limits of topic {ropeway_topic} set, for each node\n"
+    assert "does not exist; its limits hold once it does" in done.stderr
+    of_group = "--group", ropeway_topic
+    done = run("quota", "set", *of_group, "--cold-bytes", "30")
+    assert f"group {ropeway_topic} does not exist" in done.stderr
+    run("group", "create", ropeway_topic)
+    assert not run("quota", "set", *of_group, "--cold-bytes", "30").stderr
     run("quota", "set", *of_topic, "--read-bytes", "20", "--send-requests", "0")
-    run("quota", "set", "--group", ropeway_topic, "--cold-bytes", "30")
     run("produce", ropeway_topic, "more than one byte")
     group, topic = listed(run, ropeway_topic)
     assert group == {
@@ -31,6 +36,7 @@ def test_limits_are_set_listed_and_deleted(run, ropeway_topic):
     assert (topic["send_bytes"], topic["read_bytes"]) == (1, 20)
     assert (topic["send_requests"], topic["throttled"]) == (None, 1)
     assert ropeway_topic in run("quota", "list").stdout
+    assert not run("quota", "set", *of_topic, "--read-bytes", "20").stderr
     done = run("quota", "delete", *of_topic, "--yes")
     assert done.stdout == f"topic {ropeway_topic} has no limits\n"
     run("quota", "delete", "--group", ropeway_topic, "--yes")

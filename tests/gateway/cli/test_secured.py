@@ -288,6 +288,26 @@ def test_the_page_is_reached_likewise(prepared, changes, said, code):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_who_may_create_a_topic_and_look_at_it_need_not_list_others(prepared):
+    node = prepared.node
+    as_root(node, f"user create maker --password-file {node.folder / 'password'}")
+    made = "--resource Topic:made* --action Create --action Get"
+    as_root(node, f"acl create maker {made}")
+    as_root(node, "acl create maker --resource Cluster:* --action Get")
+
+    def create(name: str, code: int) -> str:
+        done = ropeway(node, "maker", "keys", f"topic create {name}")
+        assert done.exit_code == code, done.output
+        return done.output
+
+    assert create("made-by-maker", 0) == "topic made-by-maker created\n"
+    assert "made-by-maker exists already" in create("made-by-maker", 1)
+    refused = create("others", 6)
+    assert "not allowed; creating topic others takes the rights to Create" in refused
+    as_root(node, "acl create maker --resource Topic:seen* --action Get")
+    assert "maker may not Create Topic:seen" in create("seen", 6)
+
+
 def test_every_command_that_is_a_client_is_walked():
     clients = {
         " ".join(path)

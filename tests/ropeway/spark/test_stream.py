@@ -74,6 +74,17 @@ def test_a_stream_follows_its_topic_and_stores_how_far_it_is(
     again.stop()
 
 
+def test_a_stream_that_has_read_nothing_yet_warns_of_no_group(
+    ropeway_topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = ropeway_topics.make(1)
+    given = {"nameServer": ropeway_topics.name_server, "topic": topic}
+    reader = StreamReader(read_options({**given, "group": f"of-{topic}"}), ["value"])
+    reader.commit(reader.initialOffset())
+    assert not caplog.records
+    reader.stop()
+
+
 def test_a_stream_finds_new_topics_that_its_pattern_matches(
     ropeway_topics: Topics,
 ) -> None:
