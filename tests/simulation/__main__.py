@@ -25,6 +25,7 @@ from tests.simulation import bugs
 from tests.simulation.minimise import minimised
 from tests.simulation.plan import dumped, loaded, made
 from tests.simulation.run import run
+from tests.simulation.world import WORLDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,10 @@ def many(first: int, count: int | None, minutes: float | None) -> bool:
         f"{simulated_s:.0f} s simulated ({simulated_s / rate:.0f} a second of CPU); "
         f"checksum {checksums.hexdigest()[:16]}"
     )
-    return not failed
+    gc.collect()
+    if WORLDS:
+        print(f"something is left of {len(WORLDS)} runs: memory would grow")
+    return not failed and not WORLDS
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from tests.power import disk as power
-from tests.simulation.loop import PROCESS, Process
+from tests.simulation.loop import PROCESS, DeadProcessError, Process
 from tests.simulation.machine import SQLITE, Machine
 
 if TYPE_CHECKING:
@@ -45,10 +45,6 @@ SYNC_S = (100e-6, 4e-3)
 SLOW = 0.01
 SLOW_S = (0.02, 0.4)
 """How many syncs and writes take longer, and how long."""
-
-
-class DeadProcessError(BaseException):
-    """A process that was killed is still unwound: nothing that it does counts."""
 
 
 class OpenFile:

@@ -33,6 +33,10 @@ class StuckError(Exception):
     """Nothing will ever happen again."""
 
 
+class DeadProcessError(BaseException):
+    """A process that was killed is still unwound: nothing that it does counts."""
+
+
 class Process:
     """A simulated process, of a node or of clients: whether it runs, and its clocks.
 

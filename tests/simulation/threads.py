@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextvars
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent, greenlet
 
-from tests.simulation.loop import PROCESS, Process
+from tests.simulation.loop import PROCESS, DeadProcessError, Process
 
 if TYPE_CHECKING:
     import random
@@ -56,8 +57,7 @@ class Job(greenlet):
         if self.dead:
             return
         self.switch()
-        if self.dead:
-            self.pool.ended(self)
+        self.pool.took_up(self)
 
 
 class Pool:
@@ -86,9 +86,12 @@ class Pool:
             delay_s = self._threads.begin_s()
             self._threads.loop.call_later(delay_s, job.resume, context=context)
 
-    def ended(self, job: Job) -> None:
-        self.running.remove(job)
-        self._begin()
+    def took_up(self, job: Job) -> None:
+        """Note that a job has gone on; where it ended, the next one begins."""
+        self._threads.took_up(job)
+        if job.dead:
+            self.running.remove(job)
+            self._begin()
 
     def wait(self) -> None:
         """Return when all jobs have ended; in a thread, or in the loop's."""
@@ -114,8 +117,8 @@ class Threads:
         self.loop = loop
         self._chance = chance
         self._hub = getcurrent()
-        self.alone: dict[Job, None] = {}
-        """Threads of no pool that have not ended."""
+        self._begun: dict[Job, None] = {}
+        """Jobs that began and have not ended: what they wait in, no collector sees."""
         self._default: dict[Process | None, ThreadPoolExecutor] = {}
         loop.default_pool = self._default_pool  # type: ignore[method-assign]
 
@@ -134,15 +137,21 @@ class Threads:
 
     def begin_alone(self, work: Callable[[], Any]) -> None:
         """Begin a thread of no pool."""
-        pool = Pool(self, 1)
-        pool.submit(work)
-        self.alone[pool.running[0]] = None
+        Pool(self, 1).submit(work)
 
-    def end_alone(self) -> None:
-        """Unwind threads of no pool, which dead processes have left."""
-        for job in self.alone:
-            job.throw()
-        self.alone.clear()
+    def took_up(self, job: Job) -> None:
+        """Note that a job goes on, or that it ended."""
+        if job.dead:
+            self._begun.pop(job, None)
+        else:
+            self._begun[job] = None
+
+    def end(self) -> None:
+        """Unwind all jobs that dead processes have left."""
+        for job in [*self._begun]:
+            with suppress(DeadProcessError):
+                job.throw()
+        self._begun.clear()
 
     def begin_s(self) -> float:
         """How long until a thread begins a job."""
