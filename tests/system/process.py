@@ -11,6 +11,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import jvm
@@ -136,10 +137,6 @@ class ForeignProcess(ServerProcess):
     look_s = 0.1
 
 
-_given: dict[int, None] = {}
-"""The ports that were given, oldest first."""
-
-
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens on, and no connection is given by chance.
 
@@ -150,22 +147,37 @@ def free_ports(count: int) -> list[int]:
 
 
 def ports_in_a_row(count: int) -> range:
-    """As many free ports, one after the other, as workers of one node take them."""
-    first, _ = _share()
-    # The oldest are given again: what they were for has ended, or listens.
-    while len(_given) > PORTS // 2:
-        del _given[next(iter(_given))]
-    while True:
-        port = random.randrange(first, first + PORTS - count)
-        found = range(port, port + count)
-        if _given.keys().isdisjoint(found) and all(map(is_free, found)):
-            _given.update(dict.fromkeys(found))
-            return found
+    """As many free ports, one after the other, as workers of one node take them.
+
+    All others come before one comes again: what it was for has ended, or listens.
+    """
+    share = _share()
+    at, end = share.next_port, share.first_port + PORTS
+    for _ in range(2):
+        while at + count <= end:
+            found = range(at, at + count)
+            taken = [port for port in found if not is_free(port)]
+            if not taken:
+                share.next_port = found.stop
+                return found
+            at = taken[-1] + 1
+        at = share.first_port
+    raise RuntimeError(f"of ports {at} to {end - 1}, no {count} in a row are free")
+
+
+@dataclass
+class _Share:
+    """The ports of one process."""
+
+    first_port: int
+    next_port: int
+    held: int
+    """The descriptor that keeps others out."""
 
 
 @functools.cache
-def _share() -> tuple[int, int]:
-    """The first port of this process's share, and what keeps others out of it.
+def _share() -> _Share:
+    """The ports of this process, which no other is given.
 
     Others are those of this run, of runs beside it, and of one that a test starts. A
     name of a socket that is no file is free again when its process has ended.
@@ -178,7 +190,8 @@ def _share() -> tuple[int, int]:
             held.close()
             continue
         # A descriptor, not an object, which would warn as the process ends.
-        return FIRST_PORT + PORTS * number, held.detach()
+        first = FIRST_PORT + PORTS * number
+        return _Share(first, random.randrange(first, first + PORTS), held.detach())
     raise RuntimeError(f"{SHARES} processes share the ports of tests already")
 
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from tests.system.process import PORTS, free_ports
+import pytest
+
+from tests.system import process
+from tests.system.process import PORTS, free_ports, ports_in_a_row
 from tests.system.rocketmq import RocketMQ
 from tests.system.ropeway import Ropeway
 
@@ -28,3 +31,17 @@ def test_a_port_that_was_given_is_not_given_again_soon() -> None:
     for first in range(0, PORTS - PORTS // 3, 7):
         soon = given[first : first + PORTS // 3]
         assert len(set(soon)) == len(soon)
+
+
+def test_many_in_a_row_are_found_whatever_was_given_before() -> None:
+    for _ in range(10):
+        free_ports(PORTS // 2)
+        first, *rest = ports_in_a_row(PORTS // 4)
+        assert rest == list(range(first + 1, first + PORTS // 4))
+
+
+def test_where_none_are_free_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "is_free", lambda port: bool(port % 2))
+    ports_in_a_row(1)
+    with pytest.raises(RuntimeError, match="no 2 in a row are free"):
+        ports_in_a_row(2)
