@@ -57,7 +57,8 @@ async def telemetry(
         reading.cancel()
         # Its error has this frame, and so itself and all that came: a cycle.
         del reading
-        _end(session, call)
+        call.messaging.sessions.cut_off(session)
+        _gone(session, call)
 
 
 async def _read(
@@ -103,8 +104,8 @@ async def _settle(wanted: Settings, call: Call, session: Session) -> None:
         )
     call.messaging.sessions.hold(session, wanted.ByteSize())
     session.settings = settings.complete(call.node, wanted, group)
-    call.messaging.sessions.add(session)
     await _register(session)
+    call.messaging.sessions.add(session)
     if wanted.client_type in settings.LITE_CONSUMERS:
         session.lite_group = group
     if group is not None:
@@ -165,15 +166,19 @@ async def notify_termination(
     """A client stops: one that its own principal has here."""
     if request.group.name:
         await call.require(group_need(validation.group(request.group), (SUB,)))
-    _end(call.session(), call)
+    sessions = call.messaging.sessions
+    # A client that closes both at once may be heard in either order.
+    if not sessions.stops(call.client_id, call.principal):
+        session = call.session()
+        sessions.remove(session)
+        _gone(session, call)
     return NotifyClientTerminationResponse(status=OK)
 
 
-def _end(session: Session, call: Call) -> None:
-    """A client is gone, or a stream of it."""
-    sessions = call.messaging.sessions
-    sessions.remove(session)
+def _gone(session: Session, call: Call) -> None:
+    """A client is no more there, or a stream of it."""
     session.gone()
     group, principal = session.lite_group, session.principal
+    sessions = call.messaging.sessions
     if group is not None and not sessions.find(session.client_id, "", principal):
         call.node.lite.gone(session.client_id, group, principal)

@@ -34,6 +34,8 @@ _MAX_WAITING = 1024
 """Commands that a client has not taken; more are dropped, as a full socket would."""
 STREAM_BYTES = 20 * 1024
 """What a stream takes beside its settings, about."""
+_ENDED = 1024
+"""Clients kept whose stream has ended, and who may yet say that they stop."""
 _COPIES = 4
 """Of settings: as they came, completed, and on their way back."""
 _LOOK_EVERY = 100
@@ -131,6 +133,8 @@ class Sessions:
         """Those of a client by its connections' addresses, the newest last."""
         self._held_bytes: Counter[str] = Counter()
         """By whose they are."""
+        self._ended: dict[tuple[str, str], None] = {}
+        """Clients whose stream has ended, the newest last."""
         self._begun = 0
 
     def hold(self, session: Session, settings_bytes: int) -> None:
@@ -168,7 +172,9 @@ class Sessions:
 
     def add(self, session: Session) -> Session | None:
         """Keep a session; what takes its place is given back."""
-        mine = self._clients.setdefault(_client_of(session), {})
+        client = _client_of(session)
+        self._ended.pop(client, None)
+        mine = self._clients.setdefault(client, {})
         before = mine.pop(session.address, None)
         mine[session.address] = session
         return before
@@ -182,15 +188,33 @@ class Sessions:
             return None
         return mine.get(address) or mine[next(reversed(mine))]
 
-    def remove(self, session: Session) -> None:
-        """A session has ended."""
+    def remove(self, session: Session) -> bool:
+        """A session has ended; say whether it was the last of its client."""
         self._let_go(session)
         client = _client_of(session)
         mine = self._clients.get(client, {})
-        if mine.get(session.address) is session:
-            del mine[session.address]
-            if not mine:
-                del self._clients[client]
+        if mine.get(session.address) is not session:
+            return False
+        del mine[session.address]
+        if mine:
+            return False
+        del self._clients[client]
+        return True
+
+    def cut_off(self, session: Session) -> None:
+        """A stream has ended, and its client may yet say that it stops."""
+        if self.remove(session):
+            if len(self._ended) >= _ENDED:
+                del self._ended[next(iter(self._ended))]
+            self._ended[_client_of(session)] = None
+
+    def stops(self, client_id: str, principal: Principal | None) -> bool:
+        """Whether the stream of a client that stops has just ended."""
+        client = client_id, str(principal)
+        if client not in self._ended:
+            return False
+        del self._ended[client]
+        return True
 
     def __iter__(self) -> Iterator[Session]:
         """Every session."""

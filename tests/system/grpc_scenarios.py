@@ -291,6 +291,14 @@ async def lives(side: Side) -> Seen:
         told[f"{name} ends"] = code(answer)
         answer = await client.call("NotifyClientTermination", ends)
         told[f"{name} ends again"] = code(answer)
+    client = side.client("cut off")
+    stream, _ = await client.telemetry(producer(topic))
+    await stream.done_writing()
+    await stream.code()
+    ends = NotifyClientTerminationRequest()
+    told["ends after its stream"] = code(
+        await client.call("NotifyClientTermination", ends)
+    )
     return told
 
 

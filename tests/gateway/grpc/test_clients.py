@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from ropeway.gateway.grpc import sessions
 from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
@@ -18,6 +19,8 @@ from tests.remoting import connect, looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 @looped
@@ -53,6 +56,41 @@ async def test_a_client_whose_stream_ends_is_gone(tmp_path: Path):
         assert app.node.clients.producer_groups() == ["orders", "others"]
         stream.cancel()
         await until(lambda: not app.node.clients.producer_groups())
+
+
+@looped
+async def test_a_client_may_stop_after_its_stream_has_ended(tmp_path: Path):
+    async with serving(tmp_path) as (app, client):
+        stops = NotifyClientTerminationRequest()
+        for _ in range(2):
+            stream, _ = await client.telemetry(producer("orders"))
+            stream.cancel()
+            await until(lambda: not app.node.clients.producer_groups())
+        stopped = await client.call("NotifyClientTermination", stops)
+        assert stopped.status.code == Code.OK
+        again = await client.call("NotifyClientTermination", stops)
+        assert again.status.code == Code.UNRECOGNIZED_CLIENT_TYPE
+
+
+@looped
+async def test_only_the_newest_clients_are_kept_that_may_yet_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sessions, "_ENDED", 2)
+    async with serving(tmp_path) as (app, _):
+        address = app.server.listeners[0].advertised
+        codes = []
+        clients = [Thin(address, f"client-{number}") for number in range(3)]
+        for client in clients:
+            stream, _ = await client.telemetry(producer("orders"))
+            stream.cancel()
+            await until(lambda: not app.node.clients.producer_groups())
+        for client in clients:
+            stops = NotifyClientTerminationRequest()
+            answer = await client.call("NotifyClientTermination", stops)
+            codes.append(answer.status.code)
+            await client.close()
+        assert codes == [Code.UNRECOGNIZED_CLIENT_TYPE, Code.OK, Code.OK]
 
 
 @looped
