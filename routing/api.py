@@ -90,6 +90,10 @@ class Topic(Struct, frozen=True, kw_only=True):
     """Partitions that were another broker's queues before: what is stored in them may
     say another queue id."""
 
+    floors: dict[int, int] = {}
+    """By partition the offset below which it was trimmed, where the log does not keep
+    it; 0 where it is missing."""
+
     @property
     def is_deleted(self) -> bool:
         """Whether no broker has queues of it any more: it only tells what was."""

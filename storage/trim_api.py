@@ -39,6 +39,17 @@ class Trimmable(Protocol):
         """
 
 
+class FloorsOutside(Protocol):
+    """What a log does beside `Trimmable` that does not keep floors over a restart."""
+
+    def keep_floors(self, topic: str, floors: Mapping[int, int]) -> None:
+        """Know the floors of a topic, by the partition's number.
+
+        Whoever trims keeps them first, tells them before the first use of a partition,
+        and again when they have changed. A floor that was known never goes down.
+        """
+
+
 class TrimmedPartition(Partition, Protocol):
     """A partition that knows what was trimmed."""
 
@@ -65,3 +76,8 @@ def trimmable(log: Log) -> Trimmable:
     if not hasattr(log, "trim"):
         raise LogUnfitError("this log cannot be trimmed; retention deletes")
     return cast("Trimmable", log)
+
+
+def floors_outside(log: Log) -> FloorsOutside | None:
+    """A log whose floors are kept outside of it; None where it keeps them itself."""
+    return cast("FloorsOutside", log) if hasattr(log, "keep_floors") else None

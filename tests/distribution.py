@@ -48,7 +48,7 @@ SHARING = {
         r"|system/test_(cluster|native_\w+|pulsar_client)\.py)"
     ),
     NODES_ON_PULSAR: (
-        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients|rolling_upgrade|spark_failover)\.py"
+        r"system/test_(timers|trimming|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients|rolling_upgrade|spark_failover)\.py"
     ),
     LOST_NODES: (
         r"(system/test_(balancing|deletion|deployment_page|how_to_cluster|moved_retries"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec.structs import replace
 
-from ropeway.gateway.node import attributes
+from ropeway.gateway.node import attributes, floors
 from ropeway.gateway.node.names import DELETIONS_NAMESPACE
 from ropeway.routing.api import Deletion, RouteError, Topic
 from ropeway.storage.api import LogError
@@ -65,6 +65,7 @@ def without(old: Topic | None, brokers: Collection[str]) -> Topic | None:
         },
         generation=max(old.generation, *found) + 1,
         deletions=[found[number] for number in sorted(found)],
+        floors=floors.kept(old, {n for one in gone for n in old.route[one]}),
     )
 
 
@@ -165,6 +166,7 @@ def renewed(
         generations=generations,
         deletions=old.deletions if old else [],
         moved=old.moved if old else [],
+        floors=old.floors if old else {},
     )
 
 

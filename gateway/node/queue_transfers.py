@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.common.tasks import Tasks
-from ropeway.gateway.node import names
+from ropeway.gateway.node import floors, names
 from ropeway.gateway.node.placement import used
 from ropeway.gateway.node.renumbered import Renumbered
 from ropeway.storage.api import LogError
@@ -93,6 +93,7 @@ class MovingQueues:
         Raises:
             LogError: As of `Log.partition`.
         """
+        floors.tell(log, setup)
         found: list[Partition] = []
         for queue_id, number in enumerate(numbers):
             partition = log.partition(setup.name, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.node.floors import trim
 from ropeway.gateway.node.names import is_system_topic
 from ropeway.gateway.processors import lookup
 from ropeway.gateway.processors.context import Answer, Context, Refusal
@@ -12,7 +13,6 @@ from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.trims import QueueTrimmed, TopicTrimmed, TrimTopic
-from ropeway.storage.trim_api import trimmable
 
 if TYPE_CHECKING:
     from ropeway.storage.api import Partition
@@ -43,7 +43,10 @@ async def trim_topic(request: TrimTopic, context: Context) -> Answer:
     partitions = {queue_id: topic.partitions[queue_id] for queue_id in queues}
     before = {queue_id: one.first for queue_id, one in partitions.items()}
     floors = {one.number: await _floor(request, one) for one in partitions.values()}
-    after = await trimmable(node.log).trim(topic.name, floors, dry_run=request.dry_run)
+    after = await trim(
+        *(node.log, node.routes, topic.source, node.config.broker, floors),
+        dry_run=request.dry_run,
+    )
     trimmed = [
         QueueTrimmed(queue_id, before[queue_id], after[one.number])
         for queue_id, one in partitions.items()

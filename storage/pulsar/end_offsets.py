@@ -153,7 +153,8 @@ class EndOffsets:
         if noted is None and not told and self._elsewhere is not None:
             noted = await self._elsewhere.end(key)
         committed, group = self._furthest(partition.topic, partition.number) or (0, "")
-        at_least = max(end, noted or 0)
+        # What was trimmed was there.
+        at_least = max(end, noted or 0, partition.floor)
         if committed > at_least:
             # A commit is a client's word. It counts where there is no other.
             counts = not told or noted is None

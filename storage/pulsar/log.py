@@ -28,7 +28,7 @@ from ropeway.storage.pulsar.release import release
 from ropeway.storage.pulsar.state import PulsarState, open_state, state_topic
 from ropeway.storage.pulsar.tail import Tail
 from ropeway.storage.pulsar.times import Times
-from ropeway.storage.pulsar.trim import trim
+from ropeway.storage.pulsar.trim import Floors
 from ropeway.storage.pulsar.upkeep import Upkeep, refresh_first
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ class PulsarLog:
     """A log on Pulsar; see `storage.api` for what it promises."""
 
     numbering: Numbering = "dense"
-    trim = staticmethod(trim)
 
     def __init__(
         self,
@@ -108,9 +107,11 @@ class PulsarLog:
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
         self._ends = EndOffsets()
+        self._floors = Floors(self.partition, self._partitions_of)
+        self.keep_floors, self.trim = self._floors.keep, self._floors.trim
         self._context = PartitionContext(
             *(Tail(settings.tail_bytes), self._readers, self._times),
-            *(settings.positions, self._ends.noted),
+            *(settings.positions, self._ends.noted, self._floors.of),
         )
         self._ownership = Ownership(
             *(cluster, self._readers, settings, self._ends),
@@ -197,6 +198,7 @@ class PulsarLog:
             await self._catalog.delete(topic, generation)
         if chosen:
             self._shared.discard(topic)
+            self._floors.forget(topic)
             self._forget(topic)
 
     def partition(self, topic: str, number: int) -> PulsarPartition:

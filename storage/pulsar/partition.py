@@ -57,6 +57,8 @@ class PartitionContext(NamedTuple):
     """How many places of packs each knows."""
     noted: Callable[[PulsarPartition], int | None] = lambda _: None
     """Tells the end that the broker's state has, where this node leads."""
+    floor: Callable[[str, int], int] = lambda _topic, _number: 0
+    """Tells up to where a partition was trimmed."""
 
 
 class PulsarPartition(WatchedPartition):
@@ -83,6 +85,7 @@ class PulsarPartition(WatchedPartition):
         "converter",
         "end_offset",
         "first_offset",
+        "floor",
         "full_name",
         "gaps",
         "looked_end",
@@ -105,12 +108,15 @@ class PulsarPartition(WatchedPartition):
         self.name = name
         self.full_name = name.partition(number)
         self.converter = converter
-        self._tail, self._readers, self._times, positions, self._noted = context
+        self._tail, self._readers, self._times, positions, self._noted, floor = context
         self._cached = Cached()
         self.positions = Positions(positions)
         self.appender: AppendPath | None = None
         """Its way in; None while it is not open."""
         self.first_offset = 0
+        """The oldest record in Pulsar, whether it was trimmed or not."""
+        self.floor = floor(topic, number)
+        """What is below was trimmed, and is read no more."""
         self.end_offset = 0
         self.noted_end = -1
         """What the broker's state says of `end_offset`; -1 before it was looked up."""
@@ -132,7 +138,7 @@ class PulsarPartition(WatchedPartition):
         """The offset of the oldest record that is still there."""
         if self.appender is None:
             self._refuse()
-        return self.first_offset
+        return max(self.first_offset, min(self.floor, self.end_offset))
 
     @property
     def end(self) -> int:
@@ -220,7 +226,7 @@ class PulsarPartition(WatchedPartition):
         self, offset: int, max_count: int, max_bytes: int, wanted: Filter | None
     ) -> Gathering:
         """Begin one read's answer."""
-        offset = max(offset, self.first_offset)
+        offset = max(offset, self.first_offset, min(self.floor, self.end_offset))
         if self.gaps:
             offset = self.past_gap(offset)
         return Gathering(
@@ -240,14 +246,14 @@ class PulsarPartition(WatchedPartition):
             self._refuse()
         if upper:
             after = await self._times.offset_at(self, time_ms + 1)
-            return max(after - 1, self.first_offset)
-        return await self._times.offset_at(self, time_ms)
+            return max(after - 1, self.first)
+        return max(await self._times.offset_at(self, time_ms), self.first)
 
     async def store_time(self, offset: int) -> int | None:
         """When a record was stored; see `storage.api`."""
         if self.appender is None:
             self._refuse()
-        if not self.first_offset <= offset < self.end_offset:
+        if not self.first <= offset < self.end_offset:
             return None
         return await self._times.store_time(self, offset)
 

@@ -36,7 +36,7 @@ async def query(
     hits: list[tuple[int, Found]] = []
     key_hash = hash_key(key)
     for partition in partitions:
-        low = await times.offset_at(partition, begin_ms)
+        low = max(await times.offset_at(partition, begin_ms), partition.first)
         high = await times.offset_at(partition, end_ms + 1)
         hits += await _search(partition, readers, key_hash, low, high, max_count)
     hits.sort(key=lambda hit: -hit[0])
