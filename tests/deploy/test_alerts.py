@@ -100,10 +100,10 @@ def _program() -> Path:
         pytest.skip(f"Prometheus' rules could not be had: {error}")
 
 
-def firing(*cases: list[str]) -> list[list[str]]:
+def firing(*cases: list[str], rules: Path = ALERTS) -> list[list[str]]:
     """The alerts that Prometheus' engine finds in each case of a file that it takes."""
     done = subprocess.run(
-        [_program(), ALERTS],
+        [_program(), rules],
         check=False,
         capture_output=True,
         text=True,
