@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ from ropeway.gateway.cli.times import time_text
 from ropeway.gateway.node.names import (
     DLQ_PREFIX,
     RETRY_PREFIX,
+    is_listed_group,
     is_system_topic,
     reply_topic,
 )
@@ -45,7 +47,9 @@ name_argument = click.argument("name", shell_complete=topic_names)
 @click.command(
     "list",
     epilog=example(
-        "ropeway topic list", "ropeway topic list --names 'orders.*' --sizes"
+        "ropeway topic list",
+        "ropeway topic list --names 'orders.*' --sizes",
+        "ropeway topic list --lag",
     ),
 )
 @click.option(
@@ -55,12 +59,16 @@ name_argument = click.argument("name", shell_complete=topic_names)
 @click.option(
     "--sizes", is_flag=True, help="With queues, messages, and how much is sent."
 )
+@click.option(
+    "--lag", "with_lag", is_flag=True, help="With the lag of all groups, largest first."
+)
 @cluster_options
 @json_option(list[TopicRow])
 def list_(
     everything: bool,
     pattern: re.Pattern[str] | None,
     sizes: bool,
+    with_lag: bool,
     cluster: Target,
     as_json: bool,
 ) -> None:
@@ -69,12 +77,23 @@ def list_(
     async def look(admin: Admin) -> list[TopicRow]:
         known = await (admin.topics() if everything else users_topics(admin))
         names = matching(known, pattern)
-        if not sizes:
-            return [TopicRow(topic=name) for name in names]
-        found = [await size_of(admin, name) for name in names]
-        return [row for row in found if row is not None]
+        rows = [TopicRow(topic=name) for name in names]
+        if sizes:
+            found = [await size_of(admin, name) for name in names]
+            rows = [row for row in found if row is not None]
+        return await _with_lags(admin, rows) if with_lag else rows
 
     print_rows(ask(cluster, look), as_json=as_json)
+
+
+async def _with_lags(admin: Admin, rows: list[TopicRow]) -> list[TopicRow]:
+    """Topics with what all groups together have not read of each, most first."""
+    lags: Counter[str] = Counter()
+    for group in filter(is_listed_group, await admin.groups()):
+        for one in await admin.describe_group(group):
+            lags[one.queue.topic] += one.lag
+    found = [structs.replace(row, lag=lags[row.topic]) for row in rows]
+    return sorted(found, key=lambda row: (-lags[row.topic], row.topic))
 
 
 async def size_of(admin: Admin, name: str) -> TopicRow | None:

@@ -8,9 +8,10 @@ from ropeway.gateway.cli.rows import Row
 
 
 class TopicRow(Row, frozen=True):
-    """A topic in a list; with sizes, where these are asked for."""
+    """A topic in a list; with lag, or sizes, where these are asked for."""
 
     topic: str
+    lag: int | UnsetType = UNSET
     queues: int | UnsetType = UNSET
     messages: int | UnsetType = UNSET
     in_per_s: float | UnsetType = UNSET

@@ -54,3 +54,26 @@ def test_all_about_a_topic_is_its_set_up_its_queues_and_its_groups(run, ropeway_
     assert [*text.splitlines()[-1].split()] == [group, "2"]
     refused = run("topic", "describe", "nosuch", code=1)
     assert refused.stderr == "Error: topic 'nosuch' does not exist\n"
+
+
+def test_topics_are_listed_with_the_lag_of_all_groups_the_largest_first(
+    run, ropeway_topic
+):
+    names = [f"{ropeway_topic}-{place}" for place in ("a", "b", "c")]
+    for count, name in enumerate(names):
+        run("topic", "create", name, "--queues", "1")
+        for _ in range(count):
+            run("produce", name, "x")
+        for group in ("one", "two"):
+            line = ["offset", "reset", f"{name}-{group}", name, "--to", "earliest"]
+            run("group", "create", f"{name}-{group}")
+            run(*line, "--yes")
+    like = ["topic", "list", "--names", f"{ropeway_topic}.*", "--lag"]
+    rows = json.loads(run(*like, "--json").stdout)
+    assert rows == [
+        {"topic": names[2], "lag": 4},
+        {"topic": names[1], "lag": 2},
+        {"topic": names[0], "lag": 0},
+    ]
+    row, *_ = json.loads(run(*like, "--sizes", "--json").stdout)
+    assert (row["topic"], row["lag"], row["messages"]) == (names[2], 4, 2)
