@@ -52,6 +52,11 @@ class Deletion(Struct, frozen=True, kw_only=True):
     """Whether messages may still be there."""
 
 
+AT_SOURCE, PASSED_ON, STORED = "at_source", "passed_on", "stored"
+"""Where producers' messages of a mirrored topic are stored: there, where they send
+them themselves; there, where this cluster sends them on to; here."""
+
+
 class Topic(Struct, frozen=True, kw_only=True):
     """How a topic is set up, on all of its brokers, and where its queues live."""
 
@@ -84,6 +89,11 @@ class Topic(Struct, frozen=True, kw_only=True):
     """Whether it is another cluster's still, and here a copy that only a mirror writes.
 
     In a migration clients are led there. It ends when clients may write to it here.
+    """
+    writes: str = AT_SOURCE
+    """Where the messages of producers are stored while it is mirrored.
+
+    From the second on, producers are led here, and consumers to the other cluster.
     """
 
     moved: list[int] = []

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     type=click.FloatRange(0),
     default=SETTLE_S,
     show_default=True,
-    help="How long nothing must have come at the source: longer than clients keep "
-    "routes.",
+    help="How long producers have to come here: longer than clients keep routes; and "
+    "how long groups have to read what is left at the source.",
 )
 @cluster_options
 @json_option(list[MigratedTopic])
@@ -51,9 +51,10 @@ def cut_over(
     cluster: Target,
     as_json: bool,
 ) -> None:
-    """Stop writing to each TOPIC at the source, and open its mirror here.
+    """Have messages of each TOPIC be stored here, and its consumers follow.
 
-    Until the mirror has all, producers find no queue to write to. Whatever fails or is
+    First what producers send here is sent on to the source. When all have come, they
+    wait for a moment, and from then on messages are stored here. Whatever fails or is
     killed, the same command goes on.
     """
     from_ = of_context(source)
@@ -68,11 +69,20 @@ def cut_over(
                 await known(here, group)
             left = await job.not_moved(topics)
             began = time.monotonic()
+            paused_ms = None
             if left:
-                await job.move(left, groups, say)
+                moved = await job.move(left, groups, say)
+                paused_ms = round(moved.paused_s * 1000)
+                if moved.left:
+                    say(
+                        f"{moved.left:,} messages came at the source after that, from "
+                        "producers that had not looked at routes; they are there alone"
+                    )
             took_ms = round((time.monotonic() - began) * 1000)
             return [
-                MigratedTopic(topic=topic, took_ms=took_ms if topic in left else None)
+                MigratedTopic(topic=topic, took_ms=took_ms, paused_ms=paused_ms)
+                if topic in left
+                else MigratedTopic(topic=topic, took_ms=None, paused_ms=None)
                 for topic in topics
             ]
 

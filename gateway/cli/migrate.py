@@ -21,6 +21,7 @@ from ropeway.gateway.cli.failures import (
     UnreachableError,
     UnwellError,
 )
+from ropeway.gateway.cli.migration_status import status
 from ropeway.gateway.cli.mirror_checks import verify
 from ropeway.gateway.cli.mirrors import mirror
 from ropeway.gateway.cli.output import print_json, progress
@@ -43,6 +44,7 @@ def migrate() -> None:
 migrate.add_command(mirror)
 migrate.add_command(verify)
 migrate.add_command(cut_over)
+migrate.add_command(status)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

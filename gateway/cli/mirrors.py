@@ -39,7 +39,7 @@ _RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
 when it has been so for long."""
 
 
-def topics_at_source(which: str) -> Callable[[C], C]:
+def topics_at_source(which: str, *, required: bool = True) -> Callable[[C], C]:
     """Take topics, and the context of the cluster that they come from."""
 
     def add(command: C) -> C:
@@ -50,7 +50,12 @@ def topics_at_source(which: str) -> Callable[[C], C]:
             shell_complete=context_names,
             help=f"The cluster {which}: a context of `ropeway context add`.",
         )
-        topics = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+        topics = click.argument(
+            "topics",
+            metavar="TOPIC..." if required else "[TOPIC...]",
+            nargs=-1,
+            required=required,
+        )
         return topics(source(command))
 
     return add

@@ -9,7 +9,7 @@ import msgspec
 
 from ropeway.gateway.node import attributes, message_types, names
 from ropeway.gateway.wire import message, message_id, receipt
-from ropeway.routing.api import PERM_READ, PERM_WRITE
+from ropeway.routing.api import PASSED_ON, PERM_READ, PERM_WRITE, STORED
 from ropeway.storage.api import NotReadyError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class ServedTopic:
         "of_priorities",
         "of_users",
         "partitions",
+        "passed_on",
         "plain",
         "readable",
         "retry_kind",
@@ -63,7 +64,9 @@ class ServedTopic:
         self.readable = bool(
             setup.perm & PERM_READ and setup.name not in names.NOT_FOR_READING
         )
-        self.writable = bool(setup.perm & PERM_WRITE)
+        self.writable = bool(setup.perm & PERM_WRITE or setup.writes == STORED)
+        self.passed_on = setup.mirrored and setup.writes == PASSED_ON
+        """Whether what is sent to it goes to the source of a migration."""
         self.kind = kind = message_types.type_of_topic(setup.name, setup.attributes)
         """The type of messages that it is for; MIXED: of any."""
         self.of_users = not (

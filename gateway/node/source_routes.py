@@ -7,12 +7,13 @@ both see a change there at about the same time.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ropeway.client.config import ClientConfig
 from ropeway.client.connections import Connections
 from ropeway.client.errors import RemotingError
 from ropeway.client.routes import Routes
+from ropeway.gateway.node.source_sends import SourceRoute, SourceSends
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
@@ -33,14 +34,6 @@ class SourceError(Exception):
     """The source does not say where a topic is; the text says why."""
 
 
-class SourceRoute(NamedTuple):
-    """Where the source has a topic."""
-
-    body: bytes
-    """As it came."""
-    route: bodies.TopicRoute
-
-
 class SourceRoutes:
     """What the source's name servers say.
 
@@ -54,6 +47,7 @@ class SourceRoutes:
         config = ClientConfig(connect_timeout_s=each_s, request_timeout_s=each_s)
         self._connections = Connections(config, lambda _: None)
         self._servers = Routes(name_server, self._connections)
+        self.sends = SourceSends(self, self._connections)
         self._asked: dict[str, asyncio.Task[SourceRoute | None]] = {}
         """Questions under way, and answers that are kept."""
 

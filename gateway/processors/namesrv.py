@@ -43,7 +43,7 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from ropeway.routing.api import Topic
+from ropeway.routing.api import AT_SOURCE, PERM_WRITE, Topic
 from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         topic is None or topic.mirrored or _is_of_both(request.topic, context)
     ):
         theirs = await source.find(request.topic, brokers)
-        if topic is None or topic.mirrored:
+        if topic is None or (topic.mirrored and topic.writes == AT_SOURCE):
             if theirs is not None:
                 return Answer(body=theirs.body)
             topic = None
@@ -86,6 +86,9 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic route info in name server for the topic: {request.topic:.200}",
         )
+    # Of a mirror that is asked about as one of both, producers are led here.
+    is_led = theirs is not None and topic.mirrored
+    perm = PERM_WRITE if is_led else topic.perm
     order = routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
     route = bodies.TopicRoute(
         broker_datas=[brokers[broker] for broker, _ in places],
@@ -93,7 +96,7 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         queue_datas=[
             bodies.QueueData(
                 broker_name=broker,
-                perm=perm_on(routes, broker, topic.perm),
+                perm=perm_on(routes, broker, perm),
                 read_queue_nums=min(topic.read_queue_nums, queues),
                 topic_sys_flag=topic.topic_sys_flag,
                 write_queue_nums=min(topic.write_queue_nums, queues),
@@ -102,10 +105,16 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         ],
     )
     if theirs is not None:
+        queues = theirs.route.queue_datas
+        if is_led:
+            queues = [
+                msgspec.structs.replace(one, perm=one.perm & ~PERM_WRITE)
+                for one in queues
+            ]
         route = msgspec.structs.replace(
             route,
             broker_datas=[*route.broker_datas, *theirs.route.broker_datas],
-            queue_datas=[*route.queue_datas, *theirs.route.queue_datas],
+            queue_datas=[*route.queue_datas, *queues],
         )
     return Answer(body=bodies.encode(route))
 

@@ -15,6 +15,7 @@ from ropeway.gateway.node import message_keys, message_types, names
 from ropeway.gateway.processors import auto_create, retry
 from ropeway.gateway.processors.context import (
     LATER,
+    Answer,
     Context,
     Later,
     NotPreparedError,
@@ -22,6 +23,7 @@ from ropeway.gateway.processors.context import (
 )
 from ropeway.gateway.processors.half_message import check_half, store_half
 from ropeway.gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_needs
+from ropeway.gateway.processors.pass_on import pass_on
 from ropeway.gateway.processors.queue_choice import queue_of
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.processors.send_batch import no_batch, send_batch
@@ -65,11 +67,11 @@ def _retry_needs(request: SendMessage, context: Context) -> Iterator[Need]:
 @handles(SendMessage, Needs(_needs))
 @handles(SendMessageV2, Needs(_needs))
 @handles(SendBatchMessage, Needs(_needs))
-def send_message(request: SendMessage, context: Context) -> Eventual[Later]:
+def send_message(request: SendMessage, context: Context) -> Eventual[Later | Answer]:
     """Store a message or a batch, in a topic that is made where it is missing."""
     topic = context.node.topics.get(request.topic)
-    if topic is None:
-        raise _missing(request, context)
+    if topic is None or topic.passed_on:
+        return _elsewhere(request, context, topic)
     if context.node.quotas.sends:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
@@ -117,6 +119,15 @@ def _check(request: SendMessage, context: Context, topic: ServedTopic) -> None:
         )
 
 
+def _elsewhere(
+    request: SendMessage, context: Context, topic: ServedTopic | None
+) -> Eventual[Later | Answer]:
+    """Send to a topic that is not there, or that a migration's source stores."""
+    if topic is None:
+        raise _missing(request, context)
+    return pass_on(request, context)
+
+
 def _missing(request: SendMessage, context: Context) -> Exception:
     """What becomes of a send whose topic is not there."""
     if complaint := names.topic_complaint(request.topic):
@@ -126,7 +137,7 @@ def _missing(request: SendMessage, context: Context) -> Exception:
     return NotPreparedError(request.topic, partial(_create, request, context))
 
 
-async def _wait_and_send(request: SendMessage, context: Context) -> Later:
+async def _wait_and_send(request: SendMessage, context: Context) -> Later | Answer:
     """Send what nobody can be held back for, when the topic's quota lets it."""
     await wait_to_send(context, request.topic)
     if context.node.topics.get(request.topic) is None:

@@ -23,6 +23,7 @@ from ropeway.gateway.processors.needs import (
     on_topic,
     topic_needs,
 )
+from ropeway.gateway.processors.pass_on import lead_writes
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import admin_bodies, bodies
 from ropeway.gateway.wire.codes import ResponseCode
@@ -36,7 +37,7 @@ from ropeway.gateway.wire.commands.admin import (
     GetTopicStats,
 )
 from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
-from ropeway.routing.api import PERM_WRITE, Topic
+from ropeway.routing.api import AT_SOURCE, PERM_WRITE, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,6 +62,9 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
         attributes=attributes.parse(request.attributes),
     )
     topic = _checked(config, context)
+    if request.writes is not None:
+        await lead_writes(request, context)
+        return Answer()
     if not (request.all_brokers and context.node.drains.is_drained):
         # Those that are not drained are asked as well.
         await _put(
@@ -168,7 +172,8 @@ async def _put(
     def wanted(old: Topic | None) -> Topic:
         is_mirror = bool(begins) or (old is not None and old.mirrored)
         mirrored = is_mirror and not topic.perm & PERM_WRITE
-        return msgspec.structs.replace(topic, mirrored=mirrored)
+        writes = old.writes if old is not None and mirrored else AT_SOURCE
+        return msgspec.structs.replace(topic, mirrored=mirrored, writes=writes)
 
     with auto_create.topic(context, topic.name, queues):
         await context.node.topics.change(
@@ -227,6 +232,7 @@ def _config(topic: Topic) -> bodies.TopicConfig:
     return bodies.TopicConfig(
         attributes=topic.attributes,
         mirrored=topic.mirrored or msgspec.UNSET,
+        writes=topic.writes if topic.mirrored else msgspec.UNSET,
         order=topic.order,
         perm=topic.perm,
         read_queue_nums=topic.read_queue_nums,

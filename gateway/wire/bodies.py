@@ -193,6 +193,8 @@ class TopicConfig(Body, frozen=True, kw_only=True):
     attributes: dict[str, str] = {}
     mirrored: bool | msgspec.UnsetType = msgspec.UNSET
     """Ours, unknown to others, where it is so: as of `routing.api.Topic`."""
+    writes: str | msgspec.UnsetType = msgspec.UNSET
+    """Likewise, of a mirror."""
     order: bool = False
     perm: int = 6
     read_queue_nums: int = 16

@@ -1,19 +1,26 @@
 """Cutting topics over: from a source to their mirrors, which then take messages.
 
-There is no journal beside the clusters: the permission at the source, what the mirrors
-have, and whether they are mirrors still say which steps are left. So whatever is
-killed, running it again goes on.
+First the target sends on to the source what producers send: they come to it one by one,
+with their looks at routes, and nothing else changes. When all have come, it lets them
+wait for a moment, the mirror gets the last message, and from the next one on all are
+stored at the target. Consumers follow when they have read what is left at the source.
+
+There is no journal beside the clusters: what the target does with messages that are
+sent to it says which steps are left. So whatever is killed, running it again goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
-from ropeway.client import admin_topics
-from ropeway.client.errors import AdminError, TopicNotFoundError
-from ropeway.client.routes import PERM_READ, PERM_WRITE
+from ropeway.client import admin_offsets, admin_topics
+from ropeway.client.errors import AdminError, ResponseError, TopicNotFoundError
+from ropeway.client.routes import DEFAULT_TOPIC, PERM_READ, PERM_WRITE
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +30,22 @@ if TYPE_CHECKING:
 
 SETTLE_S = 35.0
 """Clients look for a route's changes every 30 s: pollNameServerInterval's default."""
+AT_SOURCE, PASSED_ON, STORED = "at_source", "passed_on", "stored"
+"""Where producers' messages are stored: as of `routing.api.Topic.writes`."""
+_HELD = "held"
 _LOOK_S = 0.5
+_NEAR = 500
+"""So few messages are copied while producers wait."""
+_ATTEMPTS = 20
+
+
+class Moved(NamedTuple):
+    """What a cut-over did."""
+
+    paused_s: float
+    """How long producers were held; 0 where that had happened before."""
+    left: int
+    """Messages that came at the source afterwards, from who had not looked."""
 
 
 class CutOver:
@@ -31,10 +53,10 @@ class CutOver:
 
     Args:
         source: Whose topics move; their permission is changed there.
-        target: Has their mirrors.
+        target: Has their mirrors, and leads clients to the source.
         mirror: Copies from the one to the other.
-        settle_s: How long nothing must have come at the source, in seconds. RocketMQ's
-            brokers store what comes without permission: only clients look at it.
+        settle_s: How long producers have to come to the target, and groups to read
+            what is left at the source, in seconds.
     """
 
     def __init__(
@@ -69,8 +91,8 @@ class CutOver:
 
     async def move(
         self, topics: Sequence[str], groups: Sequence[str], say: Callable[[str], None]
-    ) -> None:
-        """Stop writing to topics at the source, copy the rest, and open the mirrors.
+    ) -> Moved:
+        """Have topics' messages be stored at the target, and their consumers follow.
 
         Args:
             topics: As of `not_moved`.
@@ -78,45 +100,118 @@ class CutOver:
             say: Told which step begins.
 
         Raises:
-            AdminError: A mirror is none of the topic, or somebody has allowed writing
-                at the source again; the topics stay there.
-            RemotingError: A server cannot be reached, or refused; likewise, but for
-                those that have been opened.
+            AdminError: A mirror is none of the topic; or it does not come close enough
+                to the source. What is sent goes to the source still.
+            RemotingError: A server cannot be reached, or refused; likewise, or all of a
+                topic's is stored at the target. Moving them again goes on.
         """
-        pairs = [pair for topic in topics for pair in await self._mirror.prepare(topic)]
+        pairs = {topic: await self._pairs(topic) for topic in topics}
+        all_pairs = [pair for some in pairs.values() for pair in some]
+        left = [one for one in topics if await self._writes(one) != STORED]
+        paused_s = 0.0
+        if left:
+            for topic in left:
+                if await self._writes(topic) != PASSED_ON:
+                    say(f"lead producers of {topic} here, and send on to the source")
+                    await self._lead(topic, PASSED_ON)
+            say(f"wait {self._settle_s:g} s until all producers have come")
+            waiting = [pair for topic in left for pair in pairs[topic]]
+            await self._until(self._settle_s, waiting, groups)
+            for topic in left:
+                say(f"store messages of {topic} here")
+                paused_s = max(paused_s, await self._store(topic, pairs[topic]))
+        ends = await self._ends(all_pairs)
+        if groups:
+            say("wait until groups have read what is left at the source")
+            await self._until_read(all_pairs, groups)
         for topic in topics:
-            if await self._is_writable(topic):
-                say(f"stop writing to {topic} at the source")
-                await admin_topics.update(self._source, topic, perm=PERM_READ)
-        say(f"wait until nothing has come for {self._settle_s:g} s")
-        while True:
-            await self._settle(pairs)
-            say("copy what is missing")
-            for pair in pairs:
-                await self._copy(pair)
-            for group in groups:
-                await self._mirror.follow(group, pairs)
-            if await self._are_equal(pairs):
-                break
-        for topic in topics:
-            if await self._is_writable(topic):
-                raise AdminError(f"topic {topic} can be written to at the source again")
-        for topic in topics:
+            await admin_topics.update(self._source, topic, perm=PERM_READ)
             say(f"open {topic}")
             await admin_topics.update(self._target, topic, perm=PERM_READ | PERM_WRITE)
+        now = await self._ends(all_pairs)
+        return Moved(paused_s, sum(now) - sum(ends))
 
-    async def _is_writable(self, topic: str) -> bool:
-        configs = await admin_topics.configs(self._source, topic)
-        return any(config.perm & PERM_WRITE for config in configs.values())
+    async def _pairs(self, topic: str) -> list[Pair]:
+        if await self._writes(topic) == STORED:
+            return await self._mirror.pairs(topic)
+        return await self._mirror.prepare(topic)
 
-    async def _settle(self, pairs: Sequence[Pair]) -> None:
+    async def _writes(self, topic: str) -> str:
+        (config,) = (await admin_topics.configs(self._target, topic)).values()
+        return config.writes if isinstance(config.writes, str) else AT_SOURCE
+
+    async def _lead(self, topic: str, writes: str, hold: str | None = None) -> None:
+        ((broker, config),) = (await admin_topics.configs(self._target, topic)).items()
+        header = CreateTopic(
+            topic=topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=config.perm,
+            writes=writes,
+            hold=hold,
+        )
+        await self._target.ask_broker(broker, header)
+
+    async def _until(
+        self, seconds: float, pairs: Sequence[Pair], groups: Sequence[str]
+    ) -> None:
+        """Copy and follow for so long, so that little is left to do."""
         clock = asyncio.get_running_loop().time
-        ends, since = await self._ends(pairs), clock()
-        while (left_s := since + self._settle_s - clock()) > 0:
+        end = clock() + seconds
+        while True:
+            await asyncio.gather(*map(self._copy, pairs))
+            for group in groups:
+                await self._mirror.follow(group, list(pairs))
+            if (left_s := end - clock()) <= 0:
+                return
             await asyncio.sleep(min(_LOOK_S, left_s))
-            now = await self._ends(pairs)
-            if now != ends:
-                ends, since = now, clock()
+
+    async def _store(self, topic: str, pairs: Sequence[Pair]) -> float:
+        """From one message to the next; for how long producers were held."""
+        clock = asyncio.get_running_loop().time
+        for _ in range(_ATTEMPTS):
+            await asyncio.gather(*map(self._copy, pairs))
+            if await self._missing(pairs) > _NEAR:
+                continue
+            hold, began = str(uuid4()), clock()
+            await self._lead(topic, _HELD, hold)
+            await asyncio.gather(*map(self._copy, pairs))
+            if await self._missing(pairs):
+                # Somebody sends to the source itself.
+                continue
+            try:
+                await self._lead(topic, STORED, hold)
+            except ResponseError as error:
+                if error.code != ResponseCode.INVALID_PARAMETER:
+                    raise
+                # It took longer than senders are held, or another node leads.
+                continue
+            return clock() - began
+        raise AdminError(
+            f"the mirror of topic {topic} did not come to the source's end in "
+            f"{_ATTEMPTS} attempts; let `ropeway migrate mirror` run beside it"
+        )
+
+    async def _missing(self, pairs: Sequence[Pair]) -> int:
+        nexts = await asyncio.gather(*map(self._mirror.next_offset, pairs))
+        return sum(await self._ends(pairs)) - sum(nexts)
+
+    async def _until_read(self, pairs: Sequence[Pair], groups: Sequence[str]) -> None:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._settle_s
+        while True:
+            lags = [await self._lag(group, pair) for group in groups for pair in pairs]
+            for group in groups:
+                await self._mirror.follow(group, list(pairs))
+            if not any(lags) or clock() >= end:
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def _lag(self, group: str, pair: Pair) -> int:
+        at = await admin_offsets.committed(self._source, group, pair.source)
+        # Who has committed nothing may not read it at all.
+        return 0 if at is None else (await self._source.span(pair.source)).end - at
 
     async def _ends(self, pairs: Sequence[Pair]) -> list[int]:
         spans = (self._source.span(pair.source) for pair in pairs)
@@ -127,7 +222,3 @@ class CutOver:
         async with aclosing(self._mirror.copies(pair, offset)) as copies:
             async for _ in copies:
                 pass
-
-    async def _are_equal(self, pairs: Sequence[Pair]) -> bool:
-        nexts = [await self._mirror.next_offset(pair) for pair in pairs]
-        return nexts == await self._ends(pairs)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +20,7 @@ from tests.system.rocketmq import SMALL, RocketMQ
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tests.clients.fixtures import Agents
     from tests.clients.harness import Event
@@ -129,67 +129,93 @@ def test_replies_reach_who_asked_at_the_source(
     answering.stop()
 
 
-async def cut_over(source: RocketMQ, target: Ropeway, topic: str, group: str) -> None:
+RUNS, APART_S = 3, 7
+"""So many cut-overs, begun so far apart: clients look at routes in between."""
+
+
+async def cut_over(
+    source: RocketMQ, target: Ropeway, topics: Sequence[str], group: str
+) -> list[float]:
+    """Move each topic by itself; for how long its producers were held."""
     async with (
         Admin(source.name_server, config=PATIENT) as there,
         Admin(target.name_server, config=PATIENT) as here,
     ):
-        job = CutOver(there, here, Mirror(there, here))
-        await job.move(
-            [topic], [group], lambda step: print(f"{time.time():.1f} {step}")
-        )
+
+        async def move(number: int, topic: str) -> float:
+            await asyncio.sleep(number * APART_S)
+            job = CutOver(there, here, Mirror(there, here))
+            moved = await job.move(
+                [topic],
+                [f"{group}-{number}"],
+                lambda step: print(f"{time.time():.1f} {step}"),
+            )
+            assert moved.left == 0
+            return moved.paused_s
+
+        return await asyncio.gather(*starmap(move, enumerate(topics)))
 
 
 @pytest.mark.slow
 @each(JAVA_5, JAVA_4)
-def test_a_cut_over_loses_nothing_and_keeps_order(
+def test_cut_overs_lose_nothing_and_keep_order(
     agents: Agents, client: Client, source: RocketMQ, target: Ropeway, group: str
 ):
     ours = Session(agents.of(client), target.name_server)
-    topic = f"taken-{group}"
-    ours.introduce(topic, group)
-    asyncio.run(mirrored(source, target, topic))
-    consumer = ours.start("consume", topic=topic, group=group, orderly=True)
-    sent: list[Event] = []
+    topics = [f"taken-{group}-{number}" for number in range(RUNS)]
+    consumers = []
+    for number, topic in enumerate(topics):
+        its = f"{group}-{number}"
+        ours.introduce(topic, its)
+        asyncio.run(mirrored(source, target, topic))
+        consumers.append(ours.start("consume", topic=topic, group=its, orderly=True))
+    sent: dict[str, list[Event]] = {topic: [] for topic in topics}
     failed = 0
 
     def send(seconds: float) -> None:
-        """Send for so long, a message at a time, to each queue in turn."""
+        """Send for so long, a message of each topic at a time, to queues in turn."""
         nonlocal failed
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            message = {"body": f"{len(sent)}", "shard": len(sent)}
-            call = ours.call("produce", topic=topic, messages=[message], mode="ordered")
-            found = call.finish().events("sent")
-            failed += not found
-            sent.extend({**one, "at_s": time.time()} for one in found)
+            for topic, of_topic in sent.items():
+                shard = len(of_topic)
+                message = {"body": f"{shard}", "shard": shard}
+                call = ours.call(
+                    "produce", topic=topic, messages=[message], mode="ordered"
+                )
+                found = call.finish().events("sent")
+                failed += not found
+                of_topic.extend({**one, "at_s": time.time()} for one in found)
             time.sleep(0.05)
 
-    send(5)
-    mover = threading.Thread(
-        target=lambda: asyncio.run(cut_over(source, target, topic, group))
-    )
-    mover.start()
-    while mover.is_alive():
-        send(0.5)
+    send(35)  # consumers know both clusters by then
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(asyncio.run, cut_over(source, target, topics, group))
+        while not moving.done():
+            send(0.5)
+        held = moving.result()
     send(40)
-    received = consumer.wait_for_bodies(bodies(sent))
-    consumer.stop()
-    brokers = [one["broker"] for one in sent]
-    moved = brokers.index(TARGET)
-    assert set(brokers[:moved]) == {SOURCE}
-    assert set(brokers[moved:]) == {TARGET}
-    for queue in {one["queue"] for one in sent}:
-        offsets = [one["offset"] for one in sent if one["queue"] == queue]
-        assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
-        came = [one["offset"] for one in received if one["queue"] == queue]
-        assert [*dict.fromkeys(came)] == sorted(set(came))
-    print(
-        f"{client.name}: {len(sent)} sent, {failed} refused; producer pause "
-        f"{_longest(one['at_s'] for one in sent):.1f} s, consumer gap "
-        f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
-        f"{len(received) - len({one['body'] for one in received})} repeats"
-    )
+    for number, (topic, consumer) in enumerate(zip(topics, consumers, strict=True)):
+        of_topic = sent[topic]
+        received = consumer.wait_for_bodies(bodies(of_topic))
+        consumer.stop()
+        brokers = [one["broker"] for one in of_topic]
+        came_over = brokers.index(TARGET)
+        assert set(brokers[:came_over]) == {SOURCE}
+        assert set(brokers[came_over:]) == {TARGET}
+        for queue in {one["queue"] for one in of_topic}:
+            offsets = [one["offset"] for one in of_topic if one["queue"] == queue]
+            assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
+            came = [one["offset"] for one in received if one["queue"] == queue]
+            assert [*dict.fromkeys(came)] == sorted(set(came))
+        repeats = len(received) - len({one["body"] for one in received})
+        print(
+            f"{client.name}: {len(of_topic)} sent, {failed} refused; held "
+            f"{held[number] * 1000:.0f} ms, producer pause "
+            f"{_longest(one['at_s'] for one in of_topic):.2f} s, consumer gap "
+            f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
+            f"{repeats} repeats"
+        )
 
 
 def _longest(times_s: Iterable[float]) -> float:

@@ -93,7 +93,27 @@ class MigratedTopic(Row, frozen=True):
 
     topic: str
     took_ms: int | None
-    """Since producers were stopped; None where it had moved before."""
+    paused_ms: int | None
+    """How long producers waited, where several topics moved the longest; 0 where that
+    had happened before."""
+
+
+class TopicStanding(Row, frozen=True):
+    """Where a topic of a migration's source stands."""
+
+    topic: str
+    stage: str
+    """at_source, mirrored, passed_on or stored while it is cut over, moved."""
+    missing: int | None
+    """Messages that are not mirrored yet; null where there is no mirror."""
+    behind_s: float | None
+    """How old the oldest of these is."""
+    per_s: float | None
+    """How many are copied a second."""
+    left_s: float | None
+    """How long the rest takes at that rate; null where it does not get less."""
+    next: str
+    """The command that goes on, or why none can."""
 
 
 class VerifiedQueue(Row, frozen=True):

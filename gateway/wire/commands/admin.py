@@ -31,6 +31,11 @@ class CreateTopic(Header, frozen=True):
     begins: str | None = None
     """Likewise: the offset at which each queue begins, from queue 0 on, joined by
     commas. Queues that are there and begin elsewhere are refused."""
+    writes: str | None = None
+    """Likewise, of a mirror: where producers' messages are stored from now on, as of
+    `routing.api.Topic`; or `held`: for a moment nowhere, senders wait."""
+    hold: str | None = None
+    """Likewise: names the moment. Only while it lasts they can be stored here."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)

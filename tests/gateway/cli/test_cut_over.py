@@ -12,9 +12,10 @@ from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
 from tests.gateway.cli.test_mirrors import known, run, target
 from tests.pages import DOCS, blocks
+from tests.ropeway.client.test_admin_cut_over import led, led_to
 from tests.system.ropeway import Ropeway
 
-__all__ = ["target"]
+__all__ = ["led", "target"]
 
 
 @pytest.fixture
@@ -26,9 +27,9 @@ def two_brokers(tmp_path):
     server.stop()
 
 
-def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, target):
+def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, led):
     known(ropeway_gateway)
-    here, there = (("-n", one.name_server) for one in (target, ropeway_gateway))
+    here, there = (("-n", one.name_server) for one in (led, ropeway_gateway))
     topic, group = "taken-over", "taken-over-readers"
     run("topic", "create", topic, "--queues", "1", *there)
     for number in range(3):
@@ -37,33 +38,56 @@ def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, target):
     run("group", "create", group, *here)
     words = ("migrate", "cut-over", topic, "--source", "old", "--settle", "0")
     words += ("--group", group, *here)
+    assert standing(topic, here) == ("at_source", None, "ropeway migrate mirror")
     done = run(*words, code=1)
     (line,) = done.stderr.splitlines()
     assert f"topic {topic} is not at the target; mirror it first" in line
     run("produce", topic, "still open", *there)
     run("migrate", "mirror", topic, "--source", "old", "--exit-at-end", *here)
+    run("produce", topic, "one more", *there)
+    assert standing(topic, here) == ("mirrored", 1, "ropeway migrate mirror")
+    run("migrate", "mirror", topic, "--source", "old", "--exit-at-end", *here)
+    assert standing(topic, here) == ("mirrored", 0, "ropeway migrate cut-over")
     done = run(*words, "--json")
     valid(words, done.stdout)
     (row,) = json.loads(done.stdout)
     assert (row["topic"], row["took_ms"] >= 0) == (topic, True)
+    assert 0 < row["paused_ms"] <= row["took_ms"]
     assert done.stderr.splitlines() == [
-        f"stop writing to {topic} at the source",
-        "wait until nothing has come for 0 s",
-        "copy what is missing",
+        f"lead producers of {topic} here, and send on to the source",
+        "wait 0 s until all producers have come",
+        f"store messages of {topic} here",
+        "wait until groups have read what is left at the source",
         f"open {topic}",
     ]
+    assert standing(topic, here) == ("moved", None, "")
     run("produce", topic, "x", *there, code=1)
     run("produce", topic, "x", *here)
     (offset,) = json.loads(run("offset", "show", group, topic, *here, "--json").stdout)
     assert offset["committed"] == 2
     # It has moved, so there is nothing left to do.
     again = run(*words, "--json")
-    assert json.loads(again.stdout) == [{"topic": topic, "took_ms": None}]
+    assert json.loads(again.stdout) == [
+        {"topic": topic, "took_ms": None, "paused_ms": None}
+    ]
     assert not again.stderr
 
 
-def test_the_commands_of_the_page_move_a_topic_with_its_group(target):
-    with running_gateway() as rocketmq:
+def standing(topic: str, here: tuple[str, ...]) -> tuple[str, int | None, str]:
+    words = ("migrate", "status", "--source", "old", "--look", "0.1", *here)
+    done = run(*words, "--json")
+    valid(words, done.stdout)
+    # Those of the system are not among them.
+    found = {row["topic"]: row for row in json.loads(done.stdout)}
+    assert not any("%" in name or name == "TBW102" for name in found)
+    row = found[topic]
+    assert (row["behind_s"] or 0) >= 0
+    assert (row["left_s"] == 0) == (row["missing"] == 0)
+    return row["stage"], row["missing"], row["next"]
+
+
+def test_the_commands_of_the_page_move_a_topic_with_its_group():
+    with running_gateway() as rocketmq, led_to(rocketmq.name_server) as target:
         context = Context(name_server=rocketmq.name_server)
         context_file.save(Contexts(contexts={"rocketmq": context}))
         here, there = (("-n", one.name_server) for one in (target, rocketmq))
@@ -82,7 +106,7 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group(target):
         for words in lines:
             soon = ("--settle", "0") if "cut-over" in words else ()
             run(*words, *soon, *here)
-    shown = run("consume", "orders", "--group", "kitchen", "--count", "1", *here)
+        shown = run("consume", "orders", "--group", "kitchen", "--count", "1", *here)
     assert shown.stdout == "two\n"
 
 

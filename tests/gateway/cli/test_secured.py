@@ -75,6 +75,7 @@ WALK = {
     "migrate cut-over": "copied --source another",
     "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
+    "migrate status": "copied --source another --look 0.1",
     "migrate verify": "copied --source another --wait 0",
     "offset export": "kitchen",
     "offset import": "kitchen {seek_file} --yes",

@@ -86,6 +86,7 @@ OTHERS = {
     "exp",
     "exp_type",
     "expression_type",
+    "hold",
     "index_type",
     "key",
     "last_key",
@@ -96,6 +97,7 @@ OTHERS = {
     "proxy_forward_client_id",
     "subscription",
     "topic_filter_type",
+    "writes",
 }
 """What is beside a name, or of the client itself; a template lends its queues alone."""
 SPELT = (

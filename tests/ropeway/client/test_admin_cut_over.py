@@ -17,11 +17,10 @@ from ropeway.client import (
     RemotingError,
     admin_groups,
     admin_offsets,
-    admin_topics,
 )
 from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
-from ropeway.client.errors import AdminError
+from ropeway.client.errors import AdminError, ResponseError
 from ropeway.testing import running_gateway
 from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
 from tests.ropeway.client.test_admin_mirrors import copy_all, same, send, target
@@ -46,6 +45,12 @@ class KilledError(Exception):
 def led_to(source: str) -> Iterator[Gateway]:
     options = ("--broker", "target-0", "--migrate-from", source)
     with running_gateway(options=options) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def led(ropeway_gateway: Gateway) -> Iterator[Gateway]:
+    with led_to(ropeway_gateway.name_server) as gateway:
         yield gateway
 
 
@@ -99,7 +104,7 @@ async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic)
                 assert await job.not_moved([topic]) == [topic]
                 steps: list[str] = []
                 await job.move([topic], [group], steps.append)
-                assert steps[0] == f"stop writing to {topic} at the source"
+                assert steps[0].startswith(f"lead producers of {topic} here")
                 assert steps[-1] == f"open {topic}"
                 assert await job.not_moved([topic]) == []
                 await acknowledge("target-0", 50)
@@ -117,7 +122,8 @@ async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic)
 
 
 @scenario
-async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, target):
+async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, led):
+    target = led
     where, group = ropeway_gateway.name_server, f"g-{topic}"
     topics = [topic, f"{topic}-too"]
     async with (
@@ -151,8 +157,10 @@ async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, 
                 await CutOver(source, ours, mirror, 0).move(left, [group], say)
             except KilledError:
                 seen += steps
-        # Each topic was opened once, and the second one by another run.
-        assert [one for one in seen if one.startswith("open")] == [f"open {topic}"]
+        # Each step of a topic was done once, the last ones by another run.
+        for step in ("lead", "store", "open"):
+            done = [one for one in seen if one.startswith(step)]
+            assert len(done) == len(set(done)), seen
         await same(source, ours, pairs)
         for pair in pairs:
             assert await admin_offsets.committed(ours, group, pair.target) == 2
@@ -170,37 +178,39 @@ async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, 
 
 
 @scenario
-async def test_what_comes_while_it_waits_is_copied(ropeway_gateway, topic, target):
+async def test_nothing_is_stored_here_that_the_source_may_have_stored(
+    ropeway_gateway, topic, led
+):
     where = ropeway_gateway.name_server
     async with (
         Admin(where, config=PATIENT) as source,
-        Admin(target.name_server, config=PATIENT) as ours,
-        Producer(where, f"p-{topic}", config=PRODUCER) as producer,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(led.name_server, f"p-{topic}", config=PRODUCER) as producer,
     ):
         await source.create_topic(topic, 2)
         mirror = Mirror(source, ours)
         pairs = await mirror.prepare(topic)
         job = CutOver(source, ours, mirror, 0)
-        waits = 0
-
-        async def late() -> None:
-            # As of a producer that does not know yet, at a broker that does not look.
-            await admin_topics.update(source, topic, perm=6)
-            await send(producer, topic, 4)
-            await admin_topics.update(source, topic, perm=4)
-
-        usual = job._settle
-
-        async def settle(some: object) -> None:
-            nonlocal waits
-            waits += 1
-            await late()
-            await usual(some)
-
-        job._settle = settle
-        await job.move([topic], [], lambda _: None)
-        assert waits == 1
+        with pytest.raises(ResponseError, match="are not sent on to the source yet"):
+            await job._lead(topic, "stored", "one")
+        with pytest.raises(ResponseError, match="allowed: at_source, passed_on, held"):
+            await job._lead(topic, "nowhere")
+        await job._lead(topic, "passed_on")
+        await send(producer, topic, 4)
+        with pytest.raises(ResponseError, match="were held for too long"):
+            await job._lead(topic, "stored", "one")
+        await job._lead(topic, "held", "one")
+        with pytest.raises(ResponseError, match="were held for too long"):
+            await job._lead(topic, "stored", "another")
+        with pytest.raises(ResponseError, match="lacks messages"):
+            await job._lead(topic, "stored", "one")
+        # A hold ends by itself, and what waited goes to the source.
+        await send(producer, topic, 2)
+        assert await copy_all(mirror, pairs) == 6
         await same(source, ours, pairs)
+        await job.move([topic], [], lambda _: None)
+        with pytest.raises(ResponseError, match="is no mirror"):
+            await job._lead(topic, "passed_on")
 
 
 @scenario
@@ -217,18 +227,6 @@ async def test_what_cannot_be_cut_over_stays_where_it_is(
         with pytest.raises(AdminError, match="is not at the target; mirror it first"):
             await job.not_moved([topic])
         await Mirror(source, ours).prepare(topic)
-
-        async def allow() -> None:
-            await admin_topics.update(source, topic, perm=6)
-
-        allowing: list[asyncio.Task[None]] = []
-
-        def say(step: str) -> None:
-            if step.startswith("wait"):
-                allowing.append(asyncio.create_task(allow()))
-
-        slow = CutOver(source, ours, Mirror(source, ours), 2)
-        with pytest.raises(AdminError, match="can be written to at the source again"):
-            await slow.move([topic], [], say)
-        await allowing[0]
+        with pytest.raises(ResponseError, match="start it with --migrate-from"):
+            await job.move([topic], [], lambda _: None)
         assert await job.not_moved([topic]) == [topic]

@@ -1,0 +1,94 @@
+"""`ropeway migrate status`: where each topic stands, and what is next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ropeway.client import admin_inventory, admin_migration_status
+from ropeway.client.admin_mirrors import Mirror
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.migration_checks import is_own
+from ropeway.gateway.cli.mirrors import topics_at_source
+from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.migration import TopicStanding
+from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.node import names
+
+if TYPE_CHECKING:
+    from ropeway.client import Admin
+    from ropeway.client.admin_migration_status import Standing
+    from ropeway.gateway.cli.target import Target
+
+
+@click.command(
+    epilog=example(
+        "ropeway migrate status --source rocketmq",
+        "ropeway migrate status --source rocketmq orders --json",
+    )
+)
+@topics_at_source("to move from", required=False)
+@click.option(
+    "--look",
+    "look_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1),
+    default=2.0,
+    show_default=True,
+    help="How long to look how fast mirrors copy.",
+)
+@cluster_options
+@json_option(list[TopicStanding])
+def status(
+    topics: tuple[str, ...], source: str, look_s: float, cluster: Target, as_json: bool
+) -> None:
+    """Tell of each TOPIC at the source where it stands; of all, if none is named.
+
+    Nothing is changed.
+    """
+    from_ = of_context(source)
+
+    async def work() -> list[TopicStanding]:
+        async with from_.admin() as there, cluster.admin() as here:
+            named = topics or await _of_users(there)
+            found = await admin_migration_status.standings(
+                there, here, Mirror(there, here), named, look_s
+            )
+            return [_row(one) for one in found]
+
+    print_rows(run(cluster, work()), as_json=as_json)
+
+
+async def _of_users(there: Admin) -> list[str]:
+    held = await admin_inventory.read(there)
+    return [
+        topic.topic
+        for topic in held.topics
+        if not (is_own(topic.topic, held) or names.is_derived(topic.topic))
+    ]
+
+
+def _row(one: Standing) -> TopicStanding:
+    return TopicStanding(
+        topic=one.topic,
+        stage=one.stage,
+        missing=one.missing,
+        behind_s=one.behind_s,
+        per_s=one.per_s,
+        left_s=one.left_s,
+        next=one.why or _next(one),
+    )
+
+
+def _next(one: Standing) -> str:
+    if one.stage == admin_migration_status.MOVED:
+        return ""
+    is_copied = one.missing == 0 or (one.missing and one.left_s is not None)
+    if one.missing is not None and not is_copied:
+        return "ropeway migrate mirror"
+    if one.stage == admin_migration_status.AT_SOURCE:
+        return "ropeway migrate mirror"
+    return "ropeway migrate cut-over"

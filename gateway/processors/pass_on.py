@@ -1,0 +1,135 @@
+"""Sends to a topic that is about to move here: its source stores them still."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ropeway.client.errors import RemotingError
+from ropeway.gateway.node.source_sends import HELD
+from ropeway.gateway.node.topic_changes import TopicError
+from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.message import TRANSACTION_MASK
+from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
+from ropeway.routing.api import AT_SOURCE, PASSED_ON, STORED
+
+if TYPE_CHECKING:
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.source_sends import SourceSends
+    from ropeway.gateway.processors.context import Context
+    from ropeway.gateway.wire.commands.admin import CreateTopic
+    from ropeway.gateway.wire.commands.send import SendMessage
+    from ropeway.routing.api import Topic
+
+
+async def pass_on(request: SendMessage, context: Context) -> Answer:
+    """Have the migration's source store a message or a batch.
+
+    Raises:
+        NotPreparedError: It is held, or stored here by now.
+        Refusal: The source did not store it; or a transaction has to wait, since that
+            one's end would come here.
+    """
+    node = context.node
+    source, topic = node.source, node.topics.get(request.topic)
+    if source is None:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            f"topic[{request.topic}] is sent on to a source, and this node knows none; "
+            "start it with --migrate-from",
+        )
+    sends = source.sends
+    if topic is None or not topic.passed_on or sends.is_held(request.topic):
+        released = partial(sends.released, request.topic)
+        raise NotPreparedError(request.topic, released)
+    pairs = properties.parse(request.properties)
+    if request.sys_flag & TRANSACTION_MASK or TRANSACTION_PREPARED in pairs:
+        raise Refusal(
+            ResponseCode.SYSTEM_BUSY,
+            f"topic[{request.topic}] is being moved here; transactions begin after "
+            "that, try again",
+        )
+    try:
+        answer = await sends.send(
+            msgspec.structs.replace(request, bname=None),
+            context.body,
+            node.routes.brokers,
+        )
+    except RemotingError as error:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR, f"the migration's source: {error}"
+        ) from error
+    fields = msgspec.json.decode(answer.fields, type=dict[str, str] | None)
+    return Answer(answer.code, answer.remark, fields=fields, body=answer.body)
+
+
+async def lead_writes(request: CreateTopic, context: Context) -> None:
+    """Have producers' messages of a mirror be stored elsewhere, and nothing else.
+
+    Raises:
+        Refusal: It is no mirror; or they could be stored at both, or at neither.
+    """
+    node, name, wanted = context.node, request.topic, request.writes
+    topic = node.topics.get(name)
+    sends = node.source.sends if node.source is not None else None
+    if topic is None or not topic.setup.mirrored:
+        raise _refusal(f"topic {name} is no mirror")
+    if sends is None:
+        raise _refusal("this node knows no source; start it with --migrate-from")
+    if complaint := _complaint(request, topic, sends):
+        raise _refusal(complaint)
+    if wanted == HELD:
+        await sends.hold(name, request.hold or "")
+        return
+
+    def changed(old: Topic | None) -> Topic:
+        if old is None:
+            raise TopicError(f"topic {name} was deleted meanwhile")
+        return msgspec.structs.replace(old, writes=wanted or AT_SOURCE)
+
+    if wanted == STORED:
+        # Nothing is sent on any more, however long it takes to write that down.
+        sends.hold_on(name)
+    try:
+        await node.topics.change(name, changed)
+    finally:
+        sends.release(name)
+    if wanted == STORED:
+        sends.forget(name)
+
+
+def _complaint(
+    request: CreateTopic, topic: ServedTopic, sends: SourceSends
+) -> str | None:
+    name, now = topic.name, topic.setup.writes
+    match request.writes:
+        case "held" | "stored" if now == AT_SOURCE:
+            return f"messages of topic {name} are not sent on to the source yet"
+        case "stored" if not sends.is_held(name, request.hold or ""):
+            return f"messages of topic {name} were held for too long; try again"
+        case "stored" if _lacks(topic, sends):
+            return f"the mirror of topic {name} lacks messages; copy them, try again"
+        case "held" | "stored" | "passed_on" | "at_source" if now != STORED:
+            return None
+        case "held" | "stored" | "passed_on" | "at_source":
+            return f"messages of topic {name} are stored here already"
+    return (
+        f"writes is {request.writes!r:.80}; allowed: {AT_SOURCE}, {PASSED_ON}, {HELD}, "
+        f"{STORED}"
+    )
+
+
+def _lacks(topic: ServedTopic, sends: SourceSends) -> bool:
+    return any(
+        queue_id >= len(topic.partitions)
+        or topic.partitions[queue_id].next_offset < end
+        for queue_id, end in sends.ends(topic.name).items()
+    )
+
+
+def _refusal(complaint: str) -> Refusal:
+    return Refusal(ResponseCode.INVALID_PARAMETER, complaint)
