@@ -75,7 +75,7 @@ def _row(one: Standing) -> TopicStanding:
     return TopicStanding(
         topic=one.topic,
         stage=one.stage,
-        missing=one.missing,
+        to_copy=one.missing,
         behind_s=one.behind_s,
         per_s=one.per_s,
         left_s=one.left_s,

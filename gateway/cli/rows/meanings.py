@@ -219,6 +219,7 @@ MEANINGS = {
     "time": "When it was done; empty where the client does not say.",
     "tls": "Whether TLS is spoken.",
     "to": "Where it goes: BROKER/QUEUE-ID.",
+    "to_copy": "Messages that are not mirrored yet; null where there is no mirror.",
     "to_per_s": "Messages sent a second to the broker that gets the queue.",
     "took_ms": "How long it took; null where it was not done.",
     "topic": "The topic's name.",

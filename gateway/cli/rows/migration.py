@@ -104,7 +104,7 @@ class TopicStanding(Row, frozen=True):
     topic: str
     stage: str
     """at_source, mirrored, passed_on or stored while it is cut over, moved."""
-    missing: int | None
+    to_copy: int | None
     """Messages that are not mirrored yet; null where there is no mirror."""
     behind_s: float | None
     """How old the oldest of these is."""

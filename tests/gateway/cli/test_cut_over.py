@@ -82,8 +82,8 @@ def standing(topic: str, here: tuple[str, ...]) -> tuple[str, int | None, str]:
     assert not any("%" in name or name == "TBW102" for name in found)
     row = found[topic]
     assert (row["behind_s"] or 0) >= 0
-    assert (row["left_s"] == 0) == (row["missing"] == 0)
-    return row["stage"], row["missing"], row["next"]
+    assert (row["left_s"] == 0) == (row["to_copy"] == 0)
+    return row["stage"], row["to_copy"], row["next"]
 
 
 def test_the_commands_of_the_page_move_a_topic_with_its_group():
