@@ -1,5 +1,6 @@
 """A real RocketMQ 5.5.0 name server and broker, to compare with."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tests.system.process import (
 )
 
 HERE = Path(__file__).parent
+VERSION = os.environ.get("ROPEWAY_ROCKETMQ_VERSION", "")
+"""Of the broker, its store, remoting and common; empty for 5.5.0."""
 CLUSTER = "DefaultCluster"
 HEAP = ["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
 """What such a broker is given of memory."""
@@ -185,7 +188,7 @@ class RocketMQ:
                 f"-Duser.home={self._directory}",
                 f"-Drocketmq.home.dir={self._directory}",
                 "-cp",
-                builds.classpath(HERE / "rocketmq.xml"),
+                builds.classpath(HERE / "rocketmq.xml", VERSION),
                 f"org.apache.rocketmq.{main_class}",
                 *(options or ("-c", str(self._directory / f"{name}.conf"))),
             ],
