@@ -51,7 +51,7 @@ class Raw:
 
     Args:
         load: Says which nodes there are.
-        chance: Which of them it connects to.
+        chance: Which of them it connects to, another one each time.
     """
 
     def __init__(self, load: Load, chance: random.Random) -> None:
@@ -64,8 +64,9 @@ class Raw:
         """Its connection; None where there is none to be had now."""
         if self.client is None or not self.client.is_open:
             await self.close()
-            if len(self._hosts) > 1:
-                self.broker = self._chance.randrange(len(self._hosts))
+            others = [one for one in range(len(self._hosts)) if one != self.broker]
+            if others:
+                self.broker = self._chance.choice(others)
             try:
                 async with asyncio.timeout(2.0):
                     host = self._hosts[self.broker]
@@ -157,7 +158,8 @@ async def pop(load: Load, name: str) -> None:
                 load.model.popped("poppers", body_of(one), asked_s, INVISIBLE_MS / 1000)
             await _acknowledge(load, raw, popper, found, chance)
         await asyncio.sleep(chance.uniform(0.01, 0.3))
-        if len(load.hosts) > 1 and chance.random() < OTHER:
+        is_over = loop.time() > load.until_s
+        if len(load.hosts) > 1 and (is_over or chance.random() < OTHER):
             # Each broker hands out what it has itself.
             await raw.close()
     await raw.close()
