@@ -39,6 +39,8 @@ _BATCH = 64
 _BATCH_BYTES = 1024 * 1024
 _LOOK_EVERY_S = 10.0
 """Longest sleep: timers stand still while a machine sleeps, and clocks are set."""
+_SET_BACK_MS = 10_000
+"""A clock that goes back by less is waited for: it was corrected, or another node's."""
 
 
 def parse_levels(text: str) -> list[int]:
@@ -163,6 +165,7 @@ class _LevelReader:
         self._offsets = offsets
         self._delivery = delivery
         self._grown = asyncio.Event()
+        self._clock = _Clock()
 
     async def run(self) -> None:
         self._partition.watch(self._grown.set)
@@ -194,7 +197,7 @@ class _LevelReader:
         leaves = self._delivery.leaves_early
         for piece in chunk.data:
             for offset, store_ms, record in record_rewrite.records_in(piece):
-                left_ms = store_ms + self._delay_ms - now_ms()
+                left_ms = self._clock.left_ms(store_ms, self._delay_ms)
                 wait_ms = 0 if leaves else left_ms
                 if wait_ms > 0:
                     break
@@ -246,6 +249,35 @@ class _LevelReader:
         self._offsets.commit(
             names.SCHEDULE_GROUP, names.SCHEDULE_TOPIC, self._queue_id, offset
         )
+
+
+class _Clock:
+    """Tells how long messages wait, also where the time of day is set back.
+
+    A message that was stored before would wait as much longer, and all others behind
+    it. How long it has waited nobody knows, but not for how long the clock is back: so
+    it waits from then on for all of its delay, which is never too short.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ahead_ms = self._difference_ms()
+        self._back_ms = self._loop.time() * 1000
+        """When it was last set back, or this began, by a clock that nobody sets."""
+
+    def left_ms(self, store_ms: int, delay_ms: int) -> int:
+        """How much longer a message waits that was stored at a time of day."""
+        ahead_ms = self._difference_ms()
+        if ahead_ms < self._ahead_ms - _SET_BACK_MS:
+            self._back_ms = self._loop.time() * 1000
+        self._ahead_ms = ahead_ms
+        left_ms = store_ms + delay_ms - now_ms()
+        if left_ms <= delay_ms + _SET_BACK_MS:
+            return left_ms
+        return min(left_ms, int(self._back_ms + delay_ms - self._loop.time() * 1000))
+
+    def _difference_ms(self) -> float:
+        return now_ms() - self._loop.time() * 1000
 
 
 def _due(record: bytes, left_ms: int) -> Due:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,6 +125,33 @@ async def test_a_log_that_lost_its_end_delivers_what_comes_then(tmp_path: Path):
         found = await delivered(client, 3)
         assert [one.body for one in found] == [b"x", b"x", b"y"]
         await until(lambda: app.node.offsets.get(group, SCHEDULE, 0) == 2)
+
+
+@looped
+async def test_a_clock_that_is_set_back_holds_no_level_up_and_makes_nothing_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What was stored before would wait an hour longer, and all others behind it."""
+    delayed = sending("orders", pairs={"DELAY": "1"})
+
+    def set_clock(by_s: int) -> None:
+        there = SimpleNamespace(time_ns=lambda: time.time_ns() + by_s * 1_000_000_000)
+        monkeypatch.setattr("ropeway.common.clock.time", there)
+
+    async with running(tmp_path, delay_levels="3s") as (_, client):
+        loop = asyncio.get_running_loop()
+        await client.ask(delayed, b"before a restart")
+    set_clock(-3600)
+    async with running(tmp_path, delay_levels="3s") as (_, client):
+        began_s = loop.time()
+        found = await delivered(client, 1)
+        assert loop.time() - began_s >= 2.9
+        await client.ask(delayed, b"before it is set")
+        began_s = loop.time()
+        set_clock(-7200)
+        found = await delivered(client, 2)
+        assert loop.time() - began_s >= 2.9
+        assert [one.body for one in found] == [b"before a restart", b"before it is set"]
 
 
 @looped
