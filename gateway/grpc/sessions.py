@@ -209,7 +209,7 @@ class Sessions:
             self._ended[_client_of(session)] = None
 
     def stops(self, client_id: str, principal: Principal | None) -> bool:
-        """Whether the stream of a client that stops has just ended."""
+        """Say whether the stream of a client that stops has just ended; forget it."""
         client = client_id, str(principal)
         if client not in self._ended:
             return False

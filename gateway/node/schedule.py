@@ -261,23 +261,20 @@ class _Clock:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ahead_ms = self._difference_ms()
         self._back_ms = self._loop.time() * 1000
         """When it was last set back, or this began, by a clock that nobody sets."""
+        self._ahead_ms = now_ms() - self._back_ms
 
     def left_ms(self, store_ms: int, delay_ms: int) -> int:
         """How much longer a message waits that was stored at a time of day."""
-        ahead_ms = self._difference_ms()
-        if ahead_ms < self._ahead_ms - _SET_BACK_MS:
-            self._back_ms = self._loop.time() * 1000
-        self._ahead_ms = ahead_ms
-        left_ms = store_ms + delay_ms - now_ms()
+        day_ms, steady_ms = now_ms(), self._loop.time() * 1000
+        if day_ms - steady_ms < self._ahead_ms - _SET_BACK_MS:
+            self._back_ms = steady_ms
+        self._ahead_ms = day_ms - steady_ms
+        left_ms = store_ms + delay_ms - day_ms
         if left_ms <= delay_ms + _SET_BACK_MS:
             return left_ms
-        return min(left_ms, int(self._back_ms + delay_ms - self._loop.time() * 1000))
-
-    def _difference_ms(self) -> float:
-        return now_ms() - self._loop.time() * 1000
+        return min(left_ms, int(self._back_ms + delay_ms - steady_ms))
 
 
 def _due(record: bytes, left_ms: int) -> Due:
