@@ -266,6 +266,15 @@ def of_room(source: Inventory, target: Inventory) -> Iterator[Check]:
         )
 
 
+def topics_of_users(cluster: Inventory) -> list[TopicFacts]:
+    """The topics that move: neither own ones, nor those of retries and dead letters."""
+    return [
+        one
+        for one in cluster.topics
+        if not (is_own(one.topic, cluster) or names.is_derived(one.topic))
+    ]
+
+
 def is_own(name: str, cluster: Inventory) -> bool:
     """Whether a topic is a system's, a broker's or a cluster's own there."""
     own = {*cluster.clusters, *(broker.broker for broker in cluster.brokers)}

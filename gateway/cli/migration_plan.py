@@ -11,7 +11,7 @@ from ropeway.client.versions import version_text
 from ropeway.gateway.cli import migration_checks as checks
 from ropeway.gateway.cli.group import settings_of
 from ropeway.gateway.cli.migration_checks import counted
-from ropeway.gateway.node.names import is_derived, is_listed_group
+from ropeway.gateway.node.names import is_listed_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,8 +92,7 @@ def make(source: Inventory, target: Inventory, more: list[Check]) -> Plan:
         readers=readers,
         topics=[
             _topic(one, readers.get(one.topic, []), target, topics_here.get(one.topic))
-            for one in source.topics
-            if not checks.is_own(one.topic, source) and not is_derived(one.topic)
+            for one in checks.topics_of_users(source)
         ],
         groups=[
             _group(one, groups_here.get(one.group))

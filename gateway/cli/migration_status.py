@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ropeway.client import admin_inventory, admin_migration_status
+from ropeway.client.admin_cut_over import AT_SOURCE
 from ropeway.client.admin_mirrors import Mirror
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.migration_checks import is_own
+from ropeway.gateway.cli.migration_checks import topics_of_users
 from ropeway.gateway.cli.mirrors import topics_at_source
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.migration import TopicStanding
 from ropeway.gateway.cli.target import of_context
-from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
-    from ropeway.client import Admin
     from ropeway.client.admin_migration_status import Standing
     from ropeway.gateway.cli.target import Target
 
@@ -53,22 +52,15 @@ def status(
 
     async def work() -> list[TopicStanding]:
         async with from_.admin() as there, cluster.admin() as here:
-            named = topics or await _of_users(there)
+            named = topics or [
+                one.topic for one in topics_of_users(await admin_inventory.read(there))
+            ]
             found = await admin_migration_status.standings(
                 there, here, Mirror(there, here), named, look_s
             )
             return [_row(one) for one in found]
 
     print_rows(run(cluster, work()), as_json=as_json)
-
-
-async def _of_users(there: Admin) -> list[str]:
-    held = await admin_inventory.read(there)
-    return [
-        topic.topic
-        for topic in held.topics
-        if not (is_own(topic.topic, held) or names.is_derived(topic.topic))
-    ]
 
 
 def _row(one: Standing) -> TopicStanding:
@@ -86,9 +78,7 @@ def _row(one: Standing) -> TopicStanding:
 def _next(one: Standing) -> str:
     if one.stage == admin_migration_status.MOVED:
         return ""
-    is_copied = one.missing == 0 or (one.missing and one.left_s is not None)
-    if one.missing is not None and not is_copied:
-        return "ropeway migrate mirror"
-    if one.stage == admin_migration_status.AT_SOURCE:
+    falls_behind = bool(one.missing) and one.left_s is None
+    if falls_behind or one.stage == AT_SOURCE:
         return "ropeway migrate mirror"
     return "ropeway migrate cut-over"
