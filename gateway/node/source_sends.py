@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire import bodies
     from ropeway.gateway.wire.commands.send import SendMessage
 
-HELD = "held"
-"""What is said of where messages are stored while they are held; never kept."""
 HOLD_S = 2.0
 """How long senders wait at most; then messages go to the source as before."""
 _SEND_S = 3.0

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ropeway.client.errors import RemotingError
-from ropeway.gateway.node.source_sends import HELD
 from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import HELD
 from ropeway.gateway.wire.message import TRANSACTION_MASK
 from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
 from ropeway.routing.api import AT_SOURCE, PASSED_ON, STORED
@@ -105,22 +105,19 @@ async def lead_writes(request: CreateTopic, context: Context) -> None:
 def _complaint(
     request: CreateTopic, topic: ServedTopic, sends: SourceSends
 ) -> str | None:
-    name, now = topic.name, topic.setup.writes
-    match request.writes:
-        case "held" | "stored" if now == AT_SOURCE:
-            return f"messages of topic {name} are not sent on to the source yet"
-        case "stored" if not sends.is_held(name, request.hold or ""):
-            return f"messages of topic {name} were held for too long; try again"
-        case "stored" if _lacks(topic, sends):
-            return f"the mirror of topic {name} lacks messages; copy them, try again"
-        case "held" | "stored" | "passed_on" | "at_source" if now != STORED:
-            return None
-        case "held" | "stored" | "passed_on" | "at_source":
-            return f"messages of topic {name} are stored here already"
-    return (
-        f"writes is {request.writes!r:.80}; allowed: {AT_SOURCE}, {PASSED_ON}, {HELD}, "
-        f"{STORED}"
-    )
+    name, now, wanted = topic.name, topic.setup.writes, request.writes
+    allowed = (AT_SOURCE, PASSED_ON, HELD, STORED)
+    if wanted not in allowed:
+        return f"writes is {wanted!r:.80}; allowed: {', '.join(allowed)}"
+    if wanted in (HELD, STORED) and now == AT_SOURCE:
+        return f"messages of topic {name} are not sent on to the source yet"
+    if wanted == STORED and not sends.is_held(name, request.hold or ""):
+        return f"messages of topic {name} were held for too long; try again"
+    if wanted == STORED and _lacks(topic, sends):
+        return f"the mirror of topic {name} lacks messages; copy them, try again"
+    if now == STORED:
+        return f"messages of topic {name} are stored here already"
+    return None
 
 
 def _lacks(topic: ServedTopic, sends: SourceSends) -> bool:

@@ -20,7 +20,7 @@ from ropeway.client import admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, ResponseError, TopicNotFoundError
 from ropeway.client.routes import DEFAULT_TOPIC, PERM_READ, PERM_WRITE
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.admin import HELD, CreateTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,6 @@ SETTLE_S = 35.0
 """Clients look for a route's changes every 30 s: pollNameServerInterval's default."""
 AT_SOURCE, PASSED_ON, STORED = "at_source", "passed_on", "stored"
 """Where producers' messages are stored: as of `routing.api.Topic.writes`."""
-_HELD = "held"
 _LOOK_S = 0.5
 _NEAR = 500
 """So few messages are copied while producers wait."""
@@ -105,13 +104,21 @@ class CutOver:
             RemotingError: A server cannot be reached, or refused; likewise, or all of a
                 topic's is stored at the target. Moving them again goes on.
         """
-        pairs = {topic: await self._pairs(topic) for topic in topics}
+        writes = {topic: await self._writes(topic) for topic in topics}
+        left = [topic for topic in topics if writes[topic] != STORED]
+        pairs = {
+            topic: await (
+                self._mirror.prepare(topic)
+                if topic in left
+                else self._mirror.pairs(topic)
+            )
+            for topic in topics
+        }
         all_pairs = [pair for some in pairs.values() for pair in some]
-        left = [one for one in topics if await self._writes(one) != STORED]
         paused_s = 0.0
         if left:
             for topic in left:
-                if await self._writes(topic) != PASSED_ON:
+                if writes[topic] != PASSED_ON:
                     say(f"lead producers of {topic} here, and send on to the source")
                     await self._lead(topic, PASSED_ON)
             say(f"wait {self._settle_s:g} s until all producers have come")
@@ -130,11 +137,6 @@ class CutOver:
             await admin_topics.update(self._target, topic, perm=PERM_READ | PERM_WRITE)
         now = await self._ends(all_pairs)
         return Moved(paused_s, sum(now) - sum(ends))
-
-    async def _pairs(self, topic: str) -> list[Pair]:
-        if await self._writes(topic) == STORED:
-            return await self._mirror.pairs(topic)
-        return await self._mirror.prepare(topic)
 
     async def _writes(self, topic: str) -> str:
         (config,) = (await admin_topics.configs(self._target, topic)).values()
@@ -175,7 +177,7 @@ class CutOver:
             if await self._missing(pairs) > _NEAR:
                 continue
             hold, began = str(uuid4()), clock()
-            await self._lead(topic, _HELD, hold)
+            await self._lead(topic, HELD, hold)
             await asyncio.gather(*map(self._copy, pairs))
             if await self._missing(pairs):
                 # Somebody sends to the source itself.

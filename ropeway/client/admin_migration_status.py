@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.client import admin_topics
+from ropeway.client.admin_cut_over import AT_SOURCE, PASSED_ON
 from ropeway.client.admin_mirrors import pull
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.gateway.wire import message as stored
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.admin_mirrors import Mirror, Pair
 
-AT_SOURCE, MIRRORED, MOVED = "at_source", "mirrored", "moved"
-"""Stages of a topic, beside those of a mirror that is cut over: not at the target; a
-mirror, whose producers store at the source; no mirror any more."""
+MIRRORED, MOVED = "mirrored", "moved"
+"""Stages of a topic, beside those of `admin_cut_over`: a mirror, whose producers store
+at the source; no mirror any more. `AT_SOURCE` says here that the target lacks it."""
 
 
 class Standing(NamedTuple):
@@ -69,7 +70,7 @@ async def standings(
     for topic in topics:
         stage = await _stage(target, topic)
         found[topic] = Standing(topic, stage)
-        if stage in (AT_SOURCE, MIRRORED, "passed_on"):
+        if stage in (AT_SOURCE, MIRRORED, PASSED_ON):
             try:
                 if stage != AT_SOURCE:
                     pairs[topic] = await mirror.pairs(topic)

@@ -6,6 +6,9 @@ from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.frame import I32
 from ropeway.gateway.wire.header import Header, request
 
+HELD = "held"
+"""A value of `CreateTopic.writes` that is never kept: for a moment nobody stores."""
+
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC)
 class CreateTopic(Header, frozen=True):
@@ -33,7 +36,7 @@ class CreateTopic(Header, frozen=True):
     commas. Queues that are there and begin elsewhere are refused."""
     writes: str | None = None
     """Likewise, of a mirror: where producers' messages are stored from now on, as of
-    `routing.api.Topic`; or `held`: for a moment nowhere, senders wait."""
+    `routing.api.Topic`; or `HELD`: for a moment nowhere, senders wait."""
     hold: str | None = None
     """Likewise: names the moment. Only while it lasts they can be stored here."""
 

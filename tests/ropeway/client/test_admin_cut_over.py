@@ -123,12 +123,11 @@ async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic)
 
 @scenario
 async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, led):
-    target = led
     where, group = ropeway_gateway.name_server, f"g-{topic}"
     topics = [topic, f"{topic}-too"]
     async with (
         Admin(where, config=PATIENT) as source,
-        Admin(target.name_server, config=PATIENT) as ours,
+        Admin(led.name_server, config=PATIENT) as ours,
         Producer(where, f"p-{topic}", config=PRODUCER) as producer,
     ):
         await admin_groups.create(source, group, {})
@@ -169,7 +168,7 @@ async def test_whatever_step_it_is_killed_at_it_goes_on(ropeway_gateway, topic, 
             assert config.perm == 4
             (config,) = await ours.topic_configs(each)
             assert config.perm == 6
-        async with Producer(target.name_server, f"q-{topic}", config=PRODUCER) as one:
+        async with Producer(led.name_server, f"q-{topic}", config=PRODUCER) as one:
             sent = await one.send(Message(topic, b"next"))
             assert sent.queue_offset == 3
         # A mirror that still runs moves no group of a topic that has moved.
