@@ -74,6 +74,7 @@ def run(
     return go
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_a_run_and_another_seed_is_another_run(
     run: Callable[..., dict[str, list[str]]],
 ) -> None:

@@ -50,6 +50,7 @@ def test_prometheus_scrapes_the_port_of_the_node_as_a_user_of_the_cluster():
     assert signs_in["password_file"].endswith(f"/{file}")
 
 
+@pytest.mark.slow
 def test_an_operators_tasks_are_done_on_a_secured_node(walk):
     walk.walk()
     # What Kubernetes would scale by is what the node tells.

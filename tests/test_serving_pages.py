@@ -21,6 +21,7 @@ from tests.test_page_blocks import PAGES, shown, split
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
 LINES = {
     line: page
     for page in PAGES

@@ -14,6 +14,7 @@ from ropeway.gateway.cli.main import main
 from ropeway.testing import running_gateway
 from tests.pages import DOCS, files, follow
 
+pytestmark = pytest.mark.slow
 TUTORIALS = ["tutorial-go.md", "tutorial-operator.md", "tutorial-spring.md"]
 """Those whose commands need nothing but a gateway."""
 

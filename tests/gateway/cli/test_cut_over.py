@@ -86,6 +86,7 @@ def standing(topic: str, here: tuple[str, ...]) -> tuple[str, int | None, str]:
     return row["stage"], row["to_copy"], row["next"]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_move_a_topic_with_its_group():
     with running_gateway() as rocketmq, led_to(rocketmq.name_server) as target:
         context = Context(name_server=rocketmq.name_server)
@@ -110,6 +111,7 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group():
     assert shown.stdout == "two\n"
 
 
+@pytest.mark.slow
 def test_topics_of_several_brokers_are_refused_in_one_line(two_brokers, target):
     known(two_brokers)
     there, here = (("-n", one.name_server) for one in (two_brokers, target))

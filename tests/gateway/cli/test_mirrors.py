@@ -134,6 +134,7 @@ def mirroring(folder: Path, *words: str) -> Iterator[Mirroring]:
         one.process.wait()
 
 
+@pytest.mark.slow
 def test_what_comes_is_followed_over_restarts_until_it_is_interrupted(
     ropeway_gateway, target, tmp_path
 ):
@@ -152,6 +153,7 @@ def test_what_comes_is_followed_over_restarts_until_it_is_interrupted(
     assert read(target, topic) == read(ropeway_gateway, topic)
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_doubled_by_kills(ropeway_gateway, target, tmp_path):
     known(ropeway_gateway)
     here, there = (("-n", one.name_server) for one in (target, ropeway_gateway))
@@ -176,6 +178,7 @@ def test_nothing_is_lost_or_doubled_by_kills(ropeway_gateway, target, tmp_path):
 WAITS, GOES_ON = "waiting for servers: ", "servers are back, going on"
 
 
+@pytest.mark.slow
 def test_servers_that_are_away_are_waited_for_and_that_is_said_once(target, tmp_path):
     here, topic = ("-n", target.name_server), "waited"
     with running_gateway(topics=[f"{topic}:1"]) as source:

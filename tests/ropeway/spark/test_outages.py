@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ropeway.spark.options import Options
 
+pytestmark = pytest.mark.slow
 WAITS = "waiting for servers"
 AWAY_S = 5
 """Longer than the longest wait between two attempts."""
