@@ -95,6 +95,10 @@ class Topic(Struct, frozen=True, kw_only=True):
 
     From the second on, producers are led here, and consumers to the other cluster.
     """
+    cut_offsets: list[int] = []
+    """Of a topic that was cut over, by queue id: from which offset on messages were
+    stored here first. Empty where it came from nowhere, or its migration is finished.
+    """
 
     moved: list[int] = []
     """Partitions that were another broker's queues before: what is stored in them may

@@ -21,6 +21,7 @@ from ropeway.gateway.cli.failures import (
     UnreachableError,
     UnwellError,
 )
+from ropeway.gateway.cli.migration_finish import finish
 from ropeway.gateway.cli.migration_status import status
 from ropeway.gateway.cli.mirror_checks import verify
 from ropeway.gateway.cli.mirrors import mirror
@@ -45,6 +46,7 @@ migrate.add_command(mirror)
 migrate.add_command(verify)
 migrate.add_command(cut_over)
 migrate.add_command(status)
+migrate.add_command(finish)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

@@ -76,8 +76,10 @@ def _row(one: Standing) -> TopicStanding:
 
 
 def _next(one: Standing) -> str:
-    if one.stage == admin_migration_status.MOVED:
+    if one.stage == admin_migration_status.FINISHED:
         return ""
+    if one.stage == admin_migration_status.MOVED:
+        return "ropeway migrate finish"
     falls_behind = bool(one.missing) and one.left_s is None
     if falls_behind or one.stage == AT_SOURCE:
         return "ropeway migrate mirror"

@@ -12,7 +12,7 @@ from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.admin import HELD
+from ropeway.gateway.wire.commands.admin import FINISHED, HELD
 from ropeway.gateway.wire.message import TRANSACTION_MASK
 from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
 from ropeway.routing.api import AT_SOURCE, PASSED_ON, STORED
@@ -75,6 +75,9 @@ async def lead_writes(request: CreateTopic, context: Context) -> None:
     """
     node, name, wanted = context.node, request.topic, request.writes
     topic = node.topics.get(name)
+    if wanted == FINISHED:
+        await _finish(name, context)
+        return
     sends = node.source.sends if node.source is not None else None
     if topic is None or not topic.setup.mirrored:
         raise _refusal(f"topic {name} is no mirror")
@@ -86,20 +89,47 @@ async def lead_writes(request: CreateTopic, context: Context) -> None:
         await sends.hold(name, request.hold or "")
         return
 
+    cut_offsets: list[int] = []
+
     def changed(old: Topic | None) -> Topic:
         if old is None:
-            raise TopicError(f"topic {name} was deleted meanwhile")
-        return msgspec.structs.replace(old, writes=wanted or AT_SOURCE)
+            raise _deleted(name)
+        return msgspec.structs.replace(
+            old, writes=wanted or AT_SOURCE, cut_offsets=cut_offsets
+        )
 
     if wanted == STORED:
         # Nothing is sent on any more, however long it takes to write that down.
         sends.hold_on(name)
+        cut_offsets = [one.next_offset for one in topic.partitions]
     try:
         await node.topics.change(name, changed)
     finally:
         sends.release(name)
     if wanted == STORED:
         sends.forget(name)
+
+
+async def _finish(name: str, context: Context) -> None:
+    """Forget that a topic came from a source.
+
+    Raises:
+        Refusal: It did not, or it has not been cut over.
+    """
+    topic = context.node.topics.get(name)
+    if topic is None or topic.setup.mirrored or not topic.setup.cut_offsets:
+        raise _refusal(f"topic {name} was not cut over, or is finished")
+
+    def changed(old: Topic | None) -> Topic:
+        if old is None:
+            raise _deleted(name)
+        return msgspec.structs.replace(old, cut_offsets=[])
+
+    await context.node.topics.change(name, changed)
+
+
+def _deleted(name: str) -> TopicError:
+    return TopicError(f"topic {name} was deleted meanwhile")
 
 
 def _complaint(

@@ -173,7 +173,12 @@ async def _put(
         is_mirror = bool(begins) or (old is not None and old.mirrored)
         mirrored = is_mirror and not topic.perm & PERM_WRITE
         writes = old.writes if old is not None and mirrored else AT_SOURCE
-        return msgspec.structs.replace(topic, mirrored=mirrored, writes=writes)
+        return msgspec.structs.replace(
+            topic,
+            mirrored=mirrored,
+            writes=writes,
+            cut_offsets=old.cut_offsets if old is not None else [],
+        )
 
     with auto_create.topic(context, topic.name, queues):
         await context.node.topics.change(
@@ -233,6 +238,7 @@ def _config(topic: Topic) -> bodies.TopicConfig:
         attributes=topic.attributes,
         mirrored=topic.mirrored or msgspec.UNSET,
         writes=topic.writes if topic.mirrored else msgspec.UNSET,
+        cut_offsets=topic.cut_offsets or msgspec.UNSET,
         order=topic.order,
         perm=topic.perm,
         read_queue_nums=topic.read_queue_nums,

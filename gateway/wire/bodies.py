@@ -195,6 +195,8 @@ class TopicConfig(Body, frozen=True, kw_only=True):
     """Ours, unknown to others, where it is so: as of `routing.api.Topic`."""
     writes: str | msgspec.UnsetType = msgspec.UNSET
     """Likewise, of a mirror."""
+    cut_offsets: list[int] | msgspec.UnsetType = msgspec.UNSET
+    """Likewise, of one that was cut over."""
     order: bool = False
     perm: int = 6
     read_queue_nums: int = 16

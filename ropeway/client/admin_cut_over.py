@@ -18,9 +18,9 @@ from uuid import uuid4
 
 from ropeway.client import admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, ResponseError, TopicNotFoundError
-from ropeway.client.routes import DEFAULT_TOPIC, PERM_READ, PERM_WRITE
+from ropeway.client.routes import PERM_READ, PERM_WRITE
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.admin import HELD, CreateTopic
+from ropeway.gateway.wire.commands.admin import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,17 +143,7 @@ class CutOver:
         return config.writes if isinstance(config.writes, str) else AT_SOURCE
 
     async def _lead(self, topic: str, writes: str, hold: str | None = None) -> None:
-        ((broker, config),) = (await admin_topics.configs(self._target, topic)).items()
-        header = CreateTopic(
-            topic=topic,
-            default_topic=DEFAULT_TOPIC,
-            read_queue_nums=config.read_queue_nums,
-            write_queue_nums=config.write_queue_nums,
-            perm=config.perm,
-            writes=writes,
-            hold=hold,
-        )
-        await self._target.ask_broker(broker, header)
+        await admin_topics.lead_writes(self._target, topic, writes, hold)
 
     async def _until(
         self, seconds: float, pairs: Sequence[Pair], groups: Sequence[str]

@@ -42,10 +42,10 @@ _FOUND = (
     ResponseCode.PULL_OFFSET_MOVED,
 )
 
-_BROKERS_OWN = frozenset(
+_SENDERS = {names.TAGS, names.KEYS, names.WAIT, names.UNIQ_KEY, names.SHARDING_KEY}
+SENT_ONCE = frozenset(
     {
         *names.RARE,
-        *(names.TAGS, names.KEYS, names.WAIT, names.UNIQ_KEY, names.SHARDING_KEY),
         *(names.RETRY_TOPIC, names.REAL_TOPIC, names.REAL_QUEUE_ID, names.CLUSTER),
         *(names.PRODUCER_GROUP, names.TRANSACTION_ID, names.TRANSACTION_CHECK_TIMES),
         *(names.TRANSACTION_PREPARED_QUEUE_OFFSET, names.CHECK_IMMUNITY_TIME),
@@ -57,7 +57,9 @@ _BROKERS_OWN = frozenset(
         *("MIN_OFFSET", "MAX_OFFSET", "CONSUME_START_TIME", "1ST_POP_TIME"),
     }
 )
-"""Properties that say what became of one message, and not what its sender meant."""
+"""Properties that say what became of one message, and not what its sender meant; and
+those by which a broker would do again what it did with it."""
+_BROKERS_OWN = SENT_ONCE | _SENDERS
 
 
 async def find(admin: Admin, msg_id: str, topic: str | None = None) -> ReceivedMessage:

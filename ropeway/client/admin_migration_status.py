@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.admin_mirrors import Mirror, Pair
 
-MIRRORED, MOVED = "mirrored", "moved"
+MIRRORED, MOVED, FINISHED = "mirrored", "moved", "finished"
 """Stages of a topic, beside those of `admin_cut_over`: a mirror, whose producers store
-at the source; no mirror any more. `AT_SOURCE` says here that the target lacks it."""
+at the source; cut over; the target's own. `AT_SOURCE` says here that the target lacks
+it."""
 
 
 class Standing(NamedTuple):
@@ -94,7 +95,7 @@ async def _stage(target: Admin, topic: str) -> str:
         return AT_SOURCE
     for config in configs.values():
         if config.mirrored is not True:
-            return MOVED
+            return MOVED if isinstance(config.cut_offsets, list) else FINISHED
         if isinstance(config.writes, str) and config.writes != AT_SOURCE:
             return config.writes
     return MIRRORED

@@ -268,6 +268,35 @@ async def update(
         await admin.ask_broker(broker, header)
 
 
+async def lead_writes(
+    admin: Admin, topic: str, writes: str, hold: str | None = None
+) -> None:
+    """Have a Ropeway of one broker store producers' messages of a topic elsewhere.
+
+    Args:
+        admin: Asks.
+        topic: One that migrates.
+        writes: Where, as of `CreateTopic.writes`.
+        hold: The name of the moment in which nobody stores them.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        ResponseError: It refused: that is not the next step.
+        RemotingError: The broker cannot be reached.
+    """
+    ((broker, config),) = (await configs(admin, topic)).items()
+    header = CreateTopic(
+        topic=topic,
+        default_topic=DEFAULT_TOPIC,
+        read_queue_nums=config.read_queue_nums,
+        write_queue_nums=config.write_queue_nums,
+        perm=config.perm,
+        writes=writes,
+        hold=hold,
+    )
+    await admin.ask_broker(broker, header)
+
+
 async def _put(
     admin: Admin, topic: str, broker: str, *, queues: int, perm: int, order: bool
 ) -> None:

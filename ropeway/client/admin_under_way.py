@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ropeway.client.admin import Admin
+    from ropeway.client.connection import Response
     from ropeway.client.lags import QueueLag
 
 SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
 """Ropeway's; RocketMQ keeps how far it is elsewhere."""
-_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-_HALF_GROUP = "CID_RMQ_SYS_TRANS"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_GROUP = "CID_RMQ_SYS_TRANS"
 _REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 _REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 _MOST = 10_000
@@ -100,7 +101,7 @@ async def under_way(
     found: list[UnderWay] = []
     for one in brokers:
         found += _kept(one, lags)
-        found += await _behind(admin, one, "half", _HALF_TOPIC, _HALF_GROUP)
+        found += await _behind(admin, one, "half", HALF_TOPIC, HALF_GROUP)
         if one.is_ropeway:
             found += await _behind(
                 admin, one, "delayed", SCHEDULE_TOPIC, SCHEDULE_GROUP
@@ -157,13 +158,18 @@ async def _delayed(admin: Admin, one: Reading, untold: list[str]) -> list[UnderW
             raise
         untold.append(f"how many messages of delay levels wait; {error}")
         return []
-    done = {int(level): int(offset) for level, offset in _LEVEL.findall(answer.body)}
+    done = delay_offsets(answer.body)
     # Level 1 is queue 0.
     left = sum(
         max(0, span.end - max(span.begin, done.get(span.queue.queue_id + 1, 0)))
         for span in spans
     )
     return [UnderWay(kind="delayed", broker=one.broker, messages=left)]
+
+
+def delay_offsets(body: bytes) -> dict[int, int]:
+    """Read how far a broker is in each delay level: what GET_ALL_DELAY_OFFSET tells."""
+    return {int(level): int(offset) for level, offset in _LEVEL.findall(body)}
 
 
 async def _timed(admin: Admin, one: Reading, untold: list[str]) -> list[UnderWay]:
@@ -176,14 +182,19 @@ async def _timed(admin: Admin, one: Reading, untold: list[str]) -> list[UnderWay
             untold.append(f"how many timed messages wait; {error}")
         # 4.x has no timed messages.
         return []
-    counts = answer.json(_TimerMetrics).timing_count
-    topics = {name: max(0, of.count) for name, of in counts.items()}
+    topics = timed_by_topic(answer)
     revive = [name for name in topics if name.startswith(_REVIVE_PREFIX)]
     checkpoints = sum(topics.pop(name) for name in revive)
     return [
         _counted("timed", one, topics),
         UnderWay(kind="popped", broker=one.broker, messages=checkpoints),
     ]
+
+
+def timed_by_topic(answer: Response) -> dict[str, int]:
+    """Read how many timed messages wait for each topic: GET_TIMER_METRICS tells."""
+    counts = answer.json(_TimerMetrics).timing_count
+    return {name: max(0, of.count) for name, of in counts.items()}
 
 
 async def _behind(

@@ -30,6 +30,7 @@ MEANINGS = {
     "broadcast": "Whether consumers of the group may broadcast.",
     "broker": "The broker's name.",
     "brokers": "An object for each broker.",
+    "brought": "Late messages that were sent here.",
     "bytes": "How many bytes it has.",
     "cached": "Messages that the consumer has got and not done.",
     "check": "What was looked at; docs/cli.md has the words.",
@@ -52,6 +53,7 @@ MEANINGS = {
     "decision": "Allow or Deny.",
     "deleted": "Whether the queue was deleted.",
     "deletions": "Deletions of topics that no longer wait for the broker.",
+    "delayed": "Wait at a delay level, retries among them.",
     "delay_level": "From 1 on; null where the message has a delivery time of its own.",
     "deliver_at": "When the message is due.",
     "done_until": "When the last committed message was stored; empty if unknown.",
@@ -72,6 +74,7 @@ MEANINGS = {
     "files": "How many files were checked.",
     "filter": "The tags or the SQL92 expression that the group subscribes to.",
     "findings": "Why the message was not delivered; the first is the reason.",
+    "finished": "Whether the migration of the topic has ended.",
     "first": "The oldest offset in the tier.",
     "first_differing": "The offset of the first message that differs; null: none.",
     "flag": "The message's flag, which producers set.",
@@ -79,6 +82,7 @@ MEANINGS = {
     "from_per_s": "Messages sent a second to the broker that the queue leaves.",
     "group": "The consumer group's name.",
     "groups": "The groups that consume the topic or have done.",
+    "half": "Of transactions that may be open; there may be fewer.",
     "hook": "The access control hook that decided; empty where none did.",
     "in_bytes_per_s": "Bytes of messages sent a second, in the last minute; 0 where "
     "the broker does not count them.",
@@ -95,6 +99,7 @@ MEANINGS = {
     "labels": "The labels of the metric, but for those that all have.",
     "lag": "Messages that are not committed yet.",
     "language": "The language of the client.",
+    "late": "Came to the source after the cut-over, and are not here.",
     "ledgers": "How many ledgers of Pulsar the partition has.",
     "left": "What is left on the broker: how many of each.",
     "left_over": "Segments of the tier that do not count any more.",
@@ -178,6 +183,7 @@ MEANINGS = {
     "result": "What the consumer made of it, in RocketMQ's word; of a trace: ok, "
     "failed, or null where it is only begun.",
     "retries": "How often a message comes again before it is a dead letter.",
+    "retry": "Come again to their group at the source.",
     "retry_queues": "Queues of the group's retry topic.",
     "retried": "How often its group got the message before; null where the client "
     "does not say.",
@@ -199,7 +205,8 @@ MEANINGS = {
     "slaves": "The nodes that take over, in this order.",
     "sources": "Addresses that the policy is for; empty: all.",
     "stack": "The stacks of the consumer's threads; null where it does not say.",
-    "stage": "at_source, mirrored, passed_on or stored while it is cut over, or moved.",
+    "stage": "at_source, mirrored, passed_on or stored while it is cut over, "
+    "moved, or finished.",
     "started": "When the node started.",
     "state": "ok, or what is wrong in words; of a check ok, warning or problem.",
     "status": "Of a send: SEND_OK, or what is missing to it. Of a user: enable or "
@@ -216,6 +223,7 @@ MEANINGS = {
     "threshold_bytes": "More than this of a topic is offloaded; negative: nothing is.",
     "threshold_s": "What is older than this is offloaded; negative: nothing is.",
     "throttled": "How often something was slowed down for the limits.",
+    "timed": "Wait for a delivery time.",
     "time": "When it was done; empty where the client does not say.",
     "tls": "Whether TLS is spoken.",
     "to": "Where it goes: BROKER/QUEUE-ID.",
@@ -227,6 +235,7 @@ MEANINGS = {
     "trimmed": "Messages that were given up.",
     "type": "Of a user: Super or Normal. Of a subscription: TAG or SQL92.",
     "under_way": "Messages that are stored and delivered to nobody yet.",
+    "unread": "Not read by groups that have no offset here.",
     "untold": "What the source does not tell, a line each.",
     "url": "Where the tier is.",
     "user": "The user's name.",

@@ -103,7 +103,8 @@ class TopicStanding(Row, frozen=True):
 
     topic: str
     stage: str
-    """at_source, mirrored, passed_on or stored while it is cut over, moved."""
+    """at_source, mirrored, passed_on or stored while it is cut over, moved,
+    finished."""
     to_copy: int | None
     """Messages that are not mirrored yet; null where there is no mirror."""
     behind_s: float | None
@@ -114,6 +115,23 @@ class TopicStanding(Row, frozen=True):
     """How long the rest takes at that rate; null where it does not get less."""
     next: str
     """The command that goes on, or why none can."""
+
+
+class FinishedTopic(Row, frozen=True):
+    """A topic whose migration ends, and what of it is at the source alone."""
+
+    topic: str
+    finished: bool
+    brought: int
+    """Late messages that were sent here."""
+    late: int
+    """Others, which came to the source after the cut-over."""
+    delayed: int
+    timed: int
+    half: int
+    """At most."""
+    retry: int
+    unread: int
 
 
 class VerifiedQueue(Row, frozen=True):

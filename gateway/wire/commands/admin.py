@@ -8,6 +8,8 @@ from ropeway.gateway.wire.header import Header, request
 
 HELD = "held"
 """A value of `CreateTopic.writes` that is never kept: for a moment nobody stores."""
+FINISHED = "finished"
+"""Likewise, of a topic that was cut over: it came from nowhere."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC)

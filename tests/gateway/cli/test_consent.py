@@ -29,10 +29,12 @@ DESTRUCTIVE = {
     " ".join(path)
     for path, command in ALL.items()
     if path[-1] in VERBS and not isinstance(command, click.Group)
-} | {"broker update"}
-"""The last one changes what a broker does under its clients."""
+} | {"broker update", "migrate finish"}
+"""The first of these changes what a broker does under its clients; after the second
+there is no way back."""
 
-CLIENTS = sorted(DESTRUCTIVE - {"context delete"})
+CLIENTS = sorted(DESTRUCTIVE - {"context delete", "migrate finish"})
+"""Of the last one `test_migration_finish.py` sees it: it takes another cluster."""
 
 STATE = [
     "topic list --all",

@@ -60,7 +60,7 @@ def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, led):
         "wait until groups have read what is left at the source",
         f"open {topic}",
     ]
-    assert standing(topic, here) == ("moved", None, "")
+    assert standing(topic, here) == ("moved", None, "ropeway migrate finish")
     run("produce", topic, "x", *there, code=1)
     run("produce", topic, "x", *here)
     (offset,) = json.loads(run("offset", "show", group, topic, *here, "--json").stdout)
@@ -103,10 +103,11 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group():
             for line in block.text.splitlines()
             if "--source rocketmq orders" in line
         ]
-        assert [words[1] for words in lines] == ["mirror", "verify", "cut-over"]
+        steps = ["mirror", "verify", "cut-over", "finish"]
+        assert [words[1] for words in lines] == steps
+        more = {"cut-over": ("--settle", "0"), "finish": ("--yes",)}
         for words in lines:
-            soon = ("--settle", "0") if "cut-over" in words else ()
-            run(*words, *soon, *here)
+            run(*words, *more.get(words[1], ()), *here)
         shown = run("consume", "orders", "--group", "kitchen", "--count", "1", *here)
     assert shown.stdout == "two\n"
 

@@ -15,7 +15,8 @@ from ropeway.gateway.cli.migration_status import _row
         (Standing("a", "mirrored", 3, 1.0, 0.0, None), "ropeway migrate mirror"),
         (Standing("a", "mirrored", 3, 1.0, 3.0, 1.0), "ropeway migrate cut-over"),
         (Standing("a", "stored"), "ropeway migrate cut-over"),
-        (Standing("a", "moved"), ""),
+        (Standing("a", "moved"), "ropeway migrate finish"),
+        (Standing("a", "finished"), ""),
         (Standing("a", "mirrored", why="it is compacted"), "it is compacted"),
     ],
 )

@@ -73,6 +73,7 @@ WALK = {
     "message view": "{msg_id} --topic orders",
     "metrics": "ropeway_connections",
     "migrate cut-over": "copied --source another",
+    "migrate finish": "copied --source another --wait 0 --yes",
     "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
     "migrate status": "copied --source another --look 0.1",
@@ -112,13 +113,15 @@ WALK = {
 
 REFUSED = {
     "broker remove": "broker-9",
+    "migrate finish": "copied",
     "route create": "orders",
     "route delete": "orders",
     "route drain": "127.0.0.1:1",
     "route move": "embedded log",
     "route rebalance": "embedded log",
 }
-"""What a node alone on an embedded log cannot do, and what the error names."""
+"""What a node alone on an embedded log, without a cut-over, cannot do, and what the
+error names."""
 
 SPARK = {"pipeline archive", "pipeline load", "pipeline sql", "streams run"}
 """Walked by `test_pipeline.py`: they take minutes. `test_mcp.py` walks `mcp`."""
