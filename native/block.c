@@ -1,8 +1,7 @@
 /* The compiled forms of storage.file.block.lay_out and add_up, and sorted runs of keys;
    tests compare them with Python's. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 #include <string.h>
 
 #include "crc32.h"
@@ -12,6 +11,7 @@
 #define RUN_BYTES 16
 #define ENTRY_BYTES 20
 #define CHECKED_FROM 8
+#define MOST_RECORDS (UINT32_MAX / ENTRY_BYTES)
 
 static char *put_u16(char *at, uint16_t value)
 {
@@ -30,13 +30,52 @@ static char *put_u64(char *at, uint64_t value)
     return put_u32(put_u32(at, (uint32_t)value), (uint32_t)(value >> 32));
 }
 
-/* One append: its records, and when they were stored. Borrowed. */
-struct append {
-    PyObject *records;
+/* A list or a tuple. Borrowed. */
+struct items {
+    PyObject *of;
+    PyObject *(*get)(PyObject *, Py_ssize_t);
+    Py_ssize_t count;
+};
+
+static int open_items(PyObject *object, struct items *items)
+{
+    items->of = object;
+    if (IS_A(List, object)) {
+        items->get = PyList_GetItem;
+        items->count = PyList_Size(object);
+    } else if (IS_A(Tuple, object)) {
+        items->get = PyTuple_GetItem;
+        items->count = PyTuple_Size(object);
+    } else
+        return is_not(object, "records and keys", "have to be a list or a tuple");
+    return 1;
+}
+
+/* What is written of a record. Borrowed. */
+struct record {
+    char *data;
+    Py_ssize_t size;
+    struct items words;
+    PyObject *hash;
+    long tag_hash;
     long long store_ms;
 };
 
-/* What a run is made of; owned references, so that nothing in it can go away. */
+static int open_record(PyObject *object, struct record *record)
+{
+    PyObject *data = IS_A(Tuple, object) && PyTuple_Size(object) == 3
+                         ? PyTuple_GetItem(object, 0)
+                         : NULL;
+    if (data == NULL || !IS_A(Bytes, data)) {
+        PyErr_SetString(PyExc_TypeError, "a record is bytes, a hash and keys");
+        return 0;
+    }
+    record->hash = PyTuple_GetItem(object, 1);
+    return PyBytes_AsStringAndSize(data, &record->data, &record->size) == 0
+        && open_items(PyTuple_GetItem(object, 2), &record->words);
+}
+
+/* What a run is made of; an owned reference, so that nothing in it can go away. */
 struct run {
     PyObject *appends;
     unsigned long ordinal, key_seed;
@@ -59,62 +98,7 @@ static int member(PyObject *object, const char *name, unsigned long long *value)
     return !(*value == (unsigned long long)-1 && PyErr_Occurred());
 }
 
-static int is_fast(PyObject *object)
-{
-    if (PyList_Check(object) || PyTuple_Check(object))
-        return 1;
-    PyErr_Format(PyExc_TypeError, "a list or a tuple is needed, not %.80s",
-                 Py_TYPE(object)->tp_name);
-    return 0;
-}
-#define COUNT_OF PySequence_Fast_GET_SIZE
-#define ITEM PySequence_Fast_GET_ITEM
-
-static int open_append(PyObject *appends, Py_ssize_t index, struct append *append)
-{
-    PyObject *item = PyList_GET_ITEM(appends, index);
-    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) < 2) {
-        PyErr_SetString(PyExc_TypeError, "an append is records, a time and a callback");
-        return 0;
-    }
-    if (!is_fast(PyTuple_GET_ITEM(item, 0)))
-        return 0;
-    append->records = PyTuple_GET_ITEM(item, 0);
-    append->store_ms = PyLong_AsLongLong(PyTuple_GET_ITEM(item, 1));
-    return !(append->store_ms == -1 && PyErr_Occurred());
-}
-
-/* The bytes of a record; NULL where it is not one. Borrowed. */
-static PyObject *open_record(PyObject *record)
-{
-    if (PyTuple_Check(record) && PyTuple_GET_SIZE(record) == 3
-        && PyBytes_Check(PyTuple_GET_ITEM(record, 0)))
-        return PyTuple_GET_ITEM(record, 0);
-    PyErr_SetString(PyExc_TypeError, "a record is bytes, a hash and keys");
-    return NULL;
-}
-
-static int count_appends(PyObject *appends, struct totals *totals)
-{
-    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(appends); index++) {
-        struct append append;
-        if (!open_append(appends, index, &append))
-            return 0;
-        Py_ssize_t count = COUNT_OF(append.records);
-        for (Py_ssize_t at = 0; at < count; at++) {
-            PyObject *record = ITEM(append.records, at);
-            PyObject *data = open_record(record);
-            if (data == NULL || !is_fast(PyTuple_GET_ITEM(record, 2)))
-                return 0;
-            totals->data += (size_t)PyBytes_GET_SIZE(data);
-            totals->keys += COUNT_OF(PyTuple_GET_ITEM(record, 2));
-        }
-        totals->records += count;
-    }
-    return 1;
-}
-
-static int open_run(PyObject *object, struct run *run, struct totals *totals)
+static int open_run(PyObject *object, struct run *run)
 {
     unsigned long long ordinal, seed, base, count;
     PyObject *partition = PyObject_GetAttrString(object, "partition");
@@ -128,15 +112,56 @@ static int open_run(PyObject *object, struct run *run, struct totals *totals)
     run->ordinal = (unsigned long)ordinal;
     run->key_seed = (unsigned long)seed;
     run->base_offset = base;
-    run->count = (Py_ssize_t)count;
+    run->count = (Py_ssize_t)(count & PY_SSIZE_T_MAX);
     run->appends = PyObject_GetAttrString(object, "appends");
     if (run->appends == NULL)
         return 0;
-    if (!PyList_Check(run->appends)) {
-        PyErr_SetString(PyExc_TypeError, "a run's appends have to be a list");
+    if (IS_A(List, run->appends))
+        return 1;
+    PyErr_SetString(PyExc_TypeError, "a run's appends have to be a list");
+    return 0;
+}
+
+/* The records of one append, and when they were stored. */
+static int open_append(PyObject *append, struct items *records, long long *store_ms)
+{
+    if (!IS_A(Tuple, append) || PyTuple_Size(append) < 2) {
+        PyErr_SetString(PyExc_TypeError, "an append is records, a time and a callback");
         return 0;
     }
-    return count_appends(run->appends, totals);
+    *store_ms = PyLong_AsLongLong(PyTuple_GetItem(append, 1));
+    return !(*store_ms == -1 && PyErr_Occurred())
+        && open_items(PyTuple_GetItem(append, 0), records);
+}
+
+/* All records of a run, which has to have as many as it says. */
+static int open_records(const struct run *run, struct record *record,
+                        struct totals *totals)
+{
+    Py_ssize_t left = run->count, appends = PyList_Size(run->appends);
+    for (Py_ssize_t index = 0; index < appends; index++) {
+        struct items records;
+        long long store_ms;
+        if (!open_append(PyList_GetItem(run->appends, index), &records, &store_ms))
+            return 0;
+        left -= records.count;
+        if (left < 0)
+            break;
+        for (Py_ssize_t at = 0; at < records.count; at++, record++) {
+            if (!open_record(records.get(records.of, at), record))
+                return 0;
+            record->tag_hash = PyLong_AsLong(record->hash);
+            if (record->tag_hash == -1 && PyErr_Occurred())
+                return 0;
+            record->store_ms = store_ms;
+            totals->data += (size_t)record->size;
+            totals->keys += record->words.count;
+        }
+    }
+    if (left == 0)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "a run says how many records it has");
+    return 0;
 }
 
 /* Where the next of each kind goes. */
@@ -145,39 +170,27 @@ struct cursors {
     uint32_t place;
 };
 
-static int put_records(const struct run *run, struct cursors *to)
+static int put_record(const struct record *record, uint32_t key_seed,
+                      struct cursors *to)
 {
-    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(run->appends); index++) {
-        struct append append;
-        if (!open_append(run->appends, index, &append))
+    size_t size = (size_t)record->size;
+    memcpy(to->data, record->data, size);
+    to->data += size;
+    to->entries = put_u32(to->entries, to->place);
+    to->entries = put_u32(to->entries, (uint32_t)size);
+    to->entries = put_u32(to->entries, (uint32_t)record->tag_hash);
+    to->entries = put_u64(to->entries, (uint64_t)record->store_ms);
+    const struct items *words = &record->words;
+    for (Py_ssize_t index = 0; index < words->count; index++) {
+        Py_ssize_t length;
+        const char *text =
+            PyUnicode_AsUTF8AndSize(words->get(words->of, index), &length);
+        if (text == NULL)
             return 0;
-        for (Py_ssize_t at = 0; at < COUNT_OF(append.records); at++) {
-            PyObject *record = ITEM(append.records, at);
-            PyObject *data = PyTuple_GET_ITEM(record, 0);
-            PyObject *words = PyTuple_GET_ITEM(record, 2);
-            size_t size = (size_t)PyBytes_GET_SIZE(data);
-            long tag_hash = PyLong_AsLong(PyTuple_GET_ITEM(record, 1));
-            if (tag_hash == -1 && PyErr_Occurred())
-                return 0;
-            memcpy(to->data, PyBytes_AS_STRING(data), size);
-            to->data += size;
-            to->entries = put_u32(to->entries, to->place);
-            to->entries = put_u32(to->entries, (uint32_t)size);
-            to->entries = put_u32(to->entries, (uint32_t)tag_hash);
-            to->entries = put_u64(to->entries, (uint64_t)append.store_ms);
-            for (Py_ssize_t word = 0; word < COUNT_OF(words); word++) {
-                Py_ssize_t length;
-                const char *text =
-                    PyUnicode_AsUTF8AndSize(ITEM(words, word), &length);
-                if (text == NULL)
-                    return 0;
-                uint64_t hash =
-                    crc32_of(text, (size_t)length, (uint32_t)run->key_seed);
-                to->keys = put_u64(to->keys, hash << 32 | to->place);
-            }
-            to->place += (uint32_t)size;
-        }
+        uint64_t hash = crc32_of(text, (size_t)length, key_seed);
+        to->keys = put_u64(to->keys, hash << 32 | to->place);
     }
+    to->place += (uint32_t)size;
     return 1;
 }
 
@@ -185,19 +198,35 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *given;
+    static const char too_much[] = "a block goes over 4 GiB of its segment";
     unsigned long long base, place, log_id, durable;
     long long written_ms;
     if (!PyArg_ParseTuple(args, "O!KKKKL:lay_out", &PyList_Type, &given, &base, &place,
                           &log_id, &durable, &written_ms))
         return NULL;
-    Py_ssize_t count = PyList_GET_SIZE(given);
+    Py_ssize_t count = PyList_Size(given);
     struct run *runs = PyMem_Calloc((size_t)count + 1, sizeof *runs);
     if (runs == NULL)
         return PyErr_NoMemory();
     PyObject *body = NULL, *entries = NULL, *keys = NULL, *result = NULL;
+    struct record *records = NULL, *record;
     struct totals totals = {0, 0, 0};
-    for (Py_ssize_t index = 0; index < count; index++)
-        if (!open_run(PyList_GET_ITEM(given, index), &runs[index], &totals))
+    for (Py_ssize_t index = 0; index < count; index++) {
+        if (!open_run(PyList_GetItem(given, index), &runs[index]))
+            goto done;
+        if (runs[index].count > MOST_RECORDS - totals.records) {
+            PyErr_SetString(PyExc_OverflowError, too_much);
+            goto done;
+        }
+        totals.records += runs[index].count;
+    }
+    record = records = PyMem_Malloc((size_t)totals.records * sizeof *records);
+    if (records == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (Py_ssize_t index = 0; index < count; record += runs[index++].count)
+        if (!open_records(&runs[index], record, &totals))
             goto done;
 
     size_t entries_size = (size_t)totals.records * ENTRY_BYTES;
@@ -205,24 +234,26 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
     size_t size =
         totals.data + (size_t)count * RUN_BYTES + entries_size + keys_size;
     if (place + HEADER_BYTES + size > UINT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "a block goes over 4 GiB of its segment");
+        PyErr_SetString(PyExc_OverflowError, too_much);
         goto done;
     }
     body = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (body == NULL)
         goto done;
-    char *start = PyBytes_AS_STRING(body);
+    char *start = PyBytes_AsString(body);
     char *directory = start + totals.data;
     char *first_entry = directory + count * RUN_BYTES;
     char *first_key = first_entry + entries_size;
     struct cursors to = {
         start, first_entry, first_key, (uint32_t)(place + HEADER_BYTES)};
+    record = records;
     for (Py_ssize_t index = 0; index < count; index++) {
         directory = put_u32(directory, (uint32_t)runs[index].ordinal);
         directory = put_u32(directory, (uint32_t)runs[index].count);
         directory = put_u64(directory, runs[index].base_offset);
-        if (!put_records(&runs[index], &to))
-            goto done;
+        for (Py_ssize_t left = runs[index].count; left--; record++)
+            if (!put_record(record, (uint32_t)runs[index].key_seed, &to))
+                goto done;
     }
     entries = PyBytes_FromStringAndSize(first_entry, (Py_ssize_t)entries_size);
     keys = PyBytes_FromStringAndSize(first_key, (Py_ssize_t)keys_size);
@@ -251,6 +282,7 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
 done:
     for (Py_ssize_t index = 0; index < count; index++)
         Py_XDECREF(runs[index].appends);
+    PyMem_Free(records);
     PyMem_Free(runs);
     Py_XDECREF(body);
     Py_XDECREF(entries);
@@ -265,21 +297,21 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
         PyErr_Format(PyExc_TypeError, "add_up takes 2 arguments, not %zd", given);
         return NULL;
     }
+    struct items records;
     Py_ssize_t most = PyLong_AsSsize_t(args[1]), total = 0, keys = 0;
-    if ((most == -1 && PyErr_Occurred()) || !is_fast(args[0]))
+    if ((most == -1 && PyErr_Occurred()) || !open_items(args[0], &records))
         return NULL;
-    for (Py_ssize_t index = 0; index < COUNT_OF(args[0]); index++) {
-        PyObject *record = ITEM(args[0], index), *data = open_record(record);
-        if (data == NULL || !is_fast(PyTuple_GET_ITEM(record, 2)))
+    for (Py_ssize_t index = 0; index < records.count; index++) {
+        struct record record;
+        if (!open_record(records.get(records.of, index), &record))
             return NULL;
-        Py_ssize_t size = PyBytes_GET_SIZE(data);
-        const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(data);
-        if (size < 4 || size > most
+        const uint8_t *at = (const uint8_t *)record.data;
+        if (record.size < 4 || record.size > most
             || (Py_ssize_t)((uint32_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3])
-                   != size)
+                   != record.size)
             return Py_BuildValue("ii", -1, 0);
-        total += size;
-        keys += COUNT_OF(PyTuple_GET_ITEM(record, 2));
+        total += record.size;
+        keys += record.words.count;
     }
     return Py_BuildValue("nn", total, keys);
 }

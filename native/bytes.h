@@ -3,8 +3,7 @@
 #ifndef ROPEWAY_BYTES_H
 #define ROPEWAY_BYTES_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 #include <string.h>
 
 struct text {
@@ -55,16 +54,14 @@ static inline int has_arguments(Py_ssize_t given, Py_ssize_t wanted, const char 
 
 static inline int is_bytes(PyObject *object, const char *what)
 {
-    if (PyBytes_Check(object))
+    if (IS_A(Bytes, object))
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s has to be bytes, not %.80s", what,
-                 Py_TYPE(object)->tp_name);
-    return 0;
+    return is_not(object, what, "has to be bytes");
 }
 
 static inline struct text text_of(PyObject *bytes)
 {
-    return (struct text){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+    return (struct text){PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes)};
 }
 
 /* The numbers at some places of the arguments, into the same places. */

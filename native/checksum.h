@@ -3,8 +3,7 @@
 #ifndef ROPEWAY_CHECKSUM_H
 #define ROPEWAY_CHECKSUM_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 #include "crc32.h"
 

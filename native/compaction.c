@@ -2,8 +2,7 @@
 
    Rows are storage.compaction_api.ROW; those of what stays storage.sealed.columns.ROW. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 #include <string.h>
 
 #include "whole.h"
@@ -161,7 +160,7 @@ static PyObject *staying(PyObject *module, PyObject *args)
     if (open_map(&map))
         result = PyBytes_FromStringAndSize(NULL, count);
     if (result != NULL) {
-        uint8_t *stays = (uint8_t *)PyBytes_AS_STRING(result);
+        uint8_t *stays = (uint8_t *)PyBytes_AsString(result);
         const uint8_t *time = due.buf, *digest = digests.buf;
         for (Py_ssize_t at = 0; at < count; at++, time += 8, digest += DIGEST_BYTES) {
             long long due_ms = (long long)get(time, 8);
@@ -179,71 +178,127 @@ done:
     return result;
 }
 
-static PyObject *lay_out(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_buffer data, rows, bits;
+/* What decides about a row: when it is, what is marked, how long what has no key and a
+   tombstone stay. */
+struct rules {
     long long first, base, now_ms, keyless_ms, tombstone_ms;
-    if (!PyArg_ParseTuple(args, "y*y*Ly*LLLL:lay_out", &data, &rows, &first, &bits,
-                          &base, &now_ms, &keyless_ms, &tombstone_ms))
-        return NULL;
-    Py_ssize_t count = rows.len / ROW_BYTES;
-    PyObject *kept = PyBytes_FromStringAndSize(NULL, data.len);
-    PyObject *sealed = PyBytes_FromStringAndSize(NULL, count * SEALED_BYTES);
-    int is_short = 0;
-    if (kept == NULL || sealed == NULL || !is_whole(&rows, ROW_BYTES, 0))
-        goto failed;
-    const uint8_t *record = data.buf, *end = record + data.len, *row = rows.buf;
-    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(kept);
-    uint8_t *its_row = (uint8_t *)PyBytes_AS_STRING(sealed);
-    Py_BEGIN_ALLOW_THREADS
+    Py_buffer bits;
+};
+
+/* When the row at a place is due, or 0. */
+static long long due_of(const struct rules *rules, const uint8_t *row)
+{
+    long long store_ms = (long long)get(row + 8, 8);
+    uint64_t state = get(row + 16, 8);
+    if (state & KEYED)
+        return state & TOMBSTONE ? rules->now_ms + rules->tombstone_ms : 0;
+    if (rules->keyless_ms < 0)
+        return 0;
+    return store_ms < INT64_MAX - rules->keyless_ms ? store_ms + rules->keyless_ms
+                                                    : INT64_MAX;
+}
+
+static int stays(const struct rules *rules, Py_ssize_t at, long long due_ms)
+{
+    long long offset = rules->first + at, place = offset - rules->base;
+    return is_within(offset, rules->base, rules->bits.len)
+        && ((const uint8_t *)rules->bits.buf)[place / 8] >> place % 8 & 1
+        && !(0 < due_ms && due_ms <= rules->now_ms);
+}
+
+/* What stays of records, and how much they all are. */
+struct stay {
+    Py_ssize_t rows, bytes, all_bytes;
+};
+
+static struct stay count_stay(const struct rules *rules, const uint8_t *row,
+                              Py_ssize_t count)
+{
+    struct stay found = {0, 0, 0};
     for (Py_ssize_t at = 0; at < count; at++, row += ROW_BYTES) {
-        size_t size = get(row, 4);
-        if (size > (size_t)(end - record)) {
-            is_short = 1;
-            break;
+        Py_ssize_t size = (Py_ssize_t)get(row, 4);
+        found.all_bytes += size;
+        if (stays(rules, at, due_of(rules, row))) {
+            found.rows++;
+            found.bytes += size;
         }
-        long long offset = first + at, store_ms = (long long)get(row + 8, 8), due_ms = 0;
-        uint64_t state = get(row + 16, 8);
-        int stays = is_within(offset, base, bits.len)
-            && ((const uint8_t *)bits.buf)[(offset - base) / 8] >> (offset - base) % 8 & 1;
-        if (!(state & KEYED)) {
-            if (keyless_ms >= 0)
-                due_ms = store_ms < INT64_MAX - keyless_ms ? store_ms + keyless_ms
-                                                           : INT64_MAX;
-        } else if (state & TOMBSTONE) {
-            due_ms = now_ms + tombstone_ms;
-        }
-        if (stays && !(0 < due_ms && due_ms <= now_ms)) {
-            its_row = put(its_row, (uint64_t)offset, 8);
-            memcpy(its_row, row, 16); /* size, tag hash, store time */
-            its_row = put(its_row + 16, (uint64_t)due_ms, 8);
+    }
+    return found;
+}
+
+/* 0 where it is not what was counted: others may have written there meanwhile. */
+static int copy_stay(const struct rules *rules, const uint8_t *record,
+                     const uint8_t *row, Py_ssize_t count, struct stay left, uint8_t *to,
+                     uint8_t *its_row)
+{
+    for (Py_ssize_t at = 0; at < count; at++, row += ROW_BYTES) {
+        Py_ssize_t size = (Py_ssize_t)get(row, 4);
+        long long due_ms = due_of(rules, row);
+        left.all_bytes -= size;
+        if (left.all_bytes < 0)
+            return 0;
+        if (stays(rules, at, due_ms)) {
+            left.rows--;
+            left.bytes -= size;
+            if (left.rows < 0 || left.bytes < 0)
+                return 0;
+            its_row = put(its_row, (uint64_t)(rules->first + at), 8);
+            its_row = put(its_row, (uint64_t)size, 4);
+            memcpy(its_row, row + 4, 12); /* tag hash, store time */
+            its_row = put(its_row + 12, (uint64_t)due_ms, 8);
             memcpy(its_row, row + 24, DIGEST_BYTES);
             its_row += DIGEST_BYTES;
-            memcpy(to, record, size);
+            memcpy(to, record, (size_t)size);
             to += size;
         }
         record += size;
     }
+    return !left.rows && !left.bytes;
+}
+
+static PyObject *lay_out(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const char disagree[] = "rows and records do not agree";
+    Py_buffer data, rows;
+    struct rules rules;
+    if (!PyArg_ParseTuple(args, "y*y*Ly*LLLL:lay_out", &data, &rows, &rules.first,
+                          &rules.bits, &rules.base, &rules.now_ms, &rules.keyless_ms,
+                          &rules.tombstone_ms))
+        return NULL;
+    PyObject *kept = NULL, *sealed = NULL, *result = NULL;
+    Py_ssize_t count = rows.len / ROW_BYTES;
+    struct stay found;
+    int is_same;
+    if (!is_whole(&rows, ROW_BYTES, 0))
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    found = count_stay(&rules, rows.buf, count);
     Py_END_ALLOW_THREADS
-    if (is_short || record != end) {
-        PyErr_SetString(PyExc_ValueError, "rows and records do not agree");
-        goto failed;
+    if (found.all_bytes != data.len) {
+        PyErr_SetString(PyExc_ValueError, disagree);
+        goto done;
     }
-    if (_PyBytes_Resize(&kept, (char *)to - PyBytes_AS_STRING(kept)) < 0
-        || _PyBytes_Resize(&sealed, (char *)its_row - PyBytes_AS_STRING(sealed)) < 0)
-        goto failed;
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&rows);
-    PyBuffer_Release(&bits);
-    return Py_BuildValue("NN", kept, sealed);
-failed:
+    kept = PyBytes_FromStringAndSize(NULL, found.bytes);
+    sealed = PyBytes_FromStringAndSize(NULL, found.rows * SEALED_BYTES);
+    if (kept == NULL || sealed == NULL)
+        goto done;
+    uint8_t *to = (uint8_t *)PyBytes_AsString(kept);
+    uint8_t *its_row = (uint8_t *)PyBytes_AsString(sealed);
+    Py_BEGIN_ALLOW_THREADS
+    is_same = copy_stay(&rules, data.buf, rows.buf, count, found, to, its_row);
+    Py_END_ALLOW_THREADS
+    if (is_same)
+        result = PyTuple_Pack(2, kept, sealed);
+    else
+        PyErr_SetString(PyExc_ValueError, disagree);
+done:
     Py_XDECREF(kept);
     Py_XDECREF(sealed);
     PyBuffer_Release(&data);
     PyBuffer_Release(&rows);
-    PyBuffer_Release(&bits);
-    return NULL;
+    PyBuffer_Release(&rules.bits);
+    return result;
 }
 
 static PyMethodDef functions[] = {

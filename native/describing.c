@@ -105,7 +105,7 @@ PyObject *describe(PyObject *module, PyObject *data)
     else
         PyErr_SetString(PyExc_ValueError, "no stored messages");
     if (rows != NULL) {
-        uint8_t *row = (uint8_t *)PyBytes_AS_STRING(rows);
+        uint8_t *row = (uint8_t *)PyBytes_AsString(rows);
         for (record = view.buf; record < end; row += ROW_BYTES) {
             uint32_t size = read_u32(record);
             if (!describe_one(record, size, row)) {

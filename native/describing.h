@@ -3,8 +3,7 @@
 #ifndef ROPEWAY_DESCRIBING_H
 #define ROPEWAY_DESCRIBING_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 PyObject *describe(PyObject *module, PyObject *data);
 

@@ -188,10 +188,10 @@ static PyObject *make_room(struct gathered *all)
             Py_CLEAR(list);
             break;
         }
-        group->data = (uint8_t *)PyBytes_AS_STRING(PyTuple_GET_ITEM(item, 3));
-        group->entries = (uint8_t *)PyBytes_AS_STRING(PyTuple_GET_ITEM(item, 4));
-        group->keys = (uint8_t *)PyBytes_AS_STRING(PyTuple_GET_ITEM(item, 5));
-        PyList_SET_ITEM(list, (Py_ssize_t)index, item);
+        group->data = (uint8_t *)PyBytes_AsString(PyTuple_GetItem(item, 3));
+        group->entries = (uint8_t *)PyBytes_AsString(PyTuple_GetItem(item, 4));
+        group->keys = (uint8_t *)PyBytes_AsString(PyTuple_GetItem(item, 5));
+        PyList_SetItem(list, (Py_ssize_t)index, item);
     }
     return list;
 }

@@ -3,8 +3,7 @@
 #ifndef ROPEWAY_KEY_RUNS_H
 #define ROPEWAY_KEY_RUNS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 #include "whole.h"
 
@@ -95,7 +94,7 @@ static PyObject *in_runs(PyObject *module, PyObject *args)
     result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * KEY_BYTES));
     if (result != NULL) {
         Py_BEGIN_ALLOW_THREADS
-        put_in_runs(keys.buf, (uint8_t *)PyBytes_AS_STRING(result), count,
+        put_in_runs(keys.buf, (uint8_t *)PyBytes_AsString(result), count,
                     (uint32_t)base, (size_t)a_run, numbers);
         Py_END_ALLOW_THREADS
     }

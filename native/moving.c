@@ -6,6 +6,8 @@
 #include "moving.h"
 #include "properties.h"
 
+#include <stdio.h>
+
 #define MAGIC_V1 0xDAA320A7u
 #define V6_MORE_BYTES 12
 #define CRC_AT 8
@@ -182,7 +184,7 @@ static PyObject *waiting_of(const struct stored *stored)
         identity =
             PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(topic.size + 1 + unique.size));
         if (identity != NULL) {
-            char *at = put(PyBytes_AS_STRING(identity), topic.at, topic.size);
+            char *at = put(PyBytes_AsString(identity), topic.at, topic.size);
             *at++ = '+';
             put(at, unique.at, unique.size);
         }
@@ -224,7 +226,7 @@ static PyObject *moved(const struct stored *stored, const struct place *place,
     PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (record == NULL)
         return NULL;
-    char *at = PyBytes_AS_STRING(record);
+    char *at = PyBytes_AsString(record);
     memcpy(at, stored->at, stored->topic_at);
     put_u32(put_u32(at, (uint32_t)size), place->magic);
     put_u32(at + QUEUE_AT, place->queue_id);
@@ -255,11 +257,11 @@ static PyObject *move_one(PyObject *pair, const struct place *place,
                           uint64_t queue_offset, uint64_t message_id)
 {
     struct stored stored;
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+    if (!IS_A(Tuple, pair) || PyTuple_Size(pair) != 2) {
         PyErr_SetString(PyExc_TypeError, "a message has to come with its properties");
         return NULL;
     }
-    PyObject *data = PyTuple_GET_ITEM(pair, 0), *given = PyTuple_GET_ITEM(pair, 1);
+    PyObject *data = PyTuple_GetItem(pair, 0), *given = PyTuple_GetItem(pair, 1);
     if (!is_bytes(data, "a message") || !parts_of(text_of(data), &stored))
         return NULL;
     struct text text = {stored.at + stored.properties_at,
@@ -294,7 +296,7 @@ PyObject *moved_all(PyObject *module, PyObject *const *args, Py_ssize_t given)
     if (!has_arguments(given, COUNT, "moved_all") || !is_bytes(args[TOPIC], "topic")
         || !READ_NUMBERS(args, places, numbers))
         return NULL;
-    if (!PyList_Check(args[MESSAGES])) {
+    if (!IS_A(List, args[MESSAGES])) {
         PyErr_SetString(PyExc_TypeError, "messages have to be in a list");
         return NULL;
     }
@@ -308,8 +310,8 @@ PyObject *moved_all(PyObject *module, PyObject *const *args, Py_ssize_t given)
     uint64_t offset = (uint64_t)numbers[QUEUE_OFFSET];
     PyObject *records = PyList_New(0);
     for (Py_ssize_t index = 0;
-         records != NULL && index < PyList_GET_SIZE(args[MESSAGES]); index++) {
-        PyObject *record = move_one(PyList_GET_ITEM(args[MESSAGES], index), &place,
+         records != NULL && index < PyList_Size(args[MESSAGES]); index++) {
+        PyObject *record = move_one(PyList_GetItem(args[MESSAGES], index), &place,
                                     offset, (uint64_t)numbers[ID_BASE] | offset);
         offset++;
         if (record == Py_None) {
@@ -355,7 +357,7 @@ PyObject *committed(PyObject *module, PyObject *const *args, Py_ssize_t given)
                              (uint64_t)numbers[MESSAGE_ID], (struct text){"", 0}, text);
     if (record == NULL)
         return NULL;
-    char *at = PyBytes_AS_STRING(PyTuple_GET_ITEM(record, 0));
+    char *at = PyBytes_AsString(PyTuple_GetItem(record, 0));
     uint32_t sys_flag = read_u32((const uint8_t *)at + SYS_FLAG_AT);
     put_u32(at + SYS_FLAG_AT, (sys_flag & ~TRANSACTION_MASK) | COMMITTED);
     put_u64(at + stored.body_at - PREPARED_BEFORE_BODY, (uint64_t)numbers[HALF_ID]);

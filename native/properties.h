@@ -74,11 +74,11 @@ static inline int hash_tag(struct text tag, int32_t *hash)
             if (text == NULL)
                 return 0;
             value = 0;
-            for (Py_ssize_t at = 0; at < PyUnicode_GET_LENGTH(text); at++) {
-                Py_UCS4 unit = PyUnicode_READ_CHAR(text, at);
+            for (Py_ssize_t at = 0; at < PyUnicode_GetLength(text); at++) {
+                Py_UCS4 unit = PyUnicode_ReadChar(text, at);
                 if (unit > 0xFFFF) {
-                    value = value * 31 + Py_UNICODE_HIGH_SURROGATE(unit);
-                    unit = Py_UNICODE_LOW_SURROGATE(unit);
+                    value = value * 31 + (0xD800 - (0x10000 >> 10) + (unit >> 10));
+                    unit = 0xDC00 + (unit & 0x3FF);
                 }
                 value = value * 31 + unit;
             }

@@ -21,11 +21,9 @@ static uint32_t get_u32_big(const uint8_t *at)
 
 static int is_list(PyObject *object, const char *what)
 {
-    if (PyList_Check(object))
+    if (IS_A(List, object))
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s have to be a list, not %.80s", what,
-                 Py_TYPE(object)->tp_name);
-    return 0;
+    return is_not(object, what, "have to be a list");
 }
 
 /* Takes the reference, also where it fails. */
@@ -90,7 +88,7 @@ static PyObject *pick(PyObject *module, PyObject *args)
             goto done;
         if (wanted) {
             total += size;
-            if (total > max_bytes && (PyList_GET_SIZE(sizes) || !forced)) {
+            if (total > max_bytes && (PyList_Size(sizes) || !forced)) {
                 full = 1;
                 break;
             }
@@ -106,7 +104,7 @@ static PyObject *pick(PyObject *module, PyObject *args)
         }
         at += ENTRY_BYTES;
         seen++;
-        if (PyList_GET_SIZE(sizes) == max_count)
+        if (PyList_Size(sizes) == max_count)
             break;
     }
     if (close_extent(extents, &extent))
@@ -132,8 +130,8 @@ static PyObject *are_whole(PyObject *module, PyObject *args)
     if (is_list(sizes, "sizes")) {
         result = Py_True;
         Py_ssize_t at = 0;
-        for (Py_ssize_t index = 0; index < PyList_GET_SIZE(sizes); index++) {
-            Py_ssize_t size = PyLong_AsSsize_t(PyList_GET_ITEM(sizes, index));
+        for (Py_ssize_t index = 0; index < PyList_Size(sizes); index++) {
+            Py_ssize_t size = PyLong_AsSsize_t(PyList_GetItem(sizes, index));
             if (size == -1 && PyErr_Occurred()) {
                 result = NULL;
                 break;

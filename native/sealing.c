@@ -90,7 +90,7 @@ static PyObject *columns_of(PyObject *module, PyObject *args)
         columns = PyBytes_FromStringAndSize(NULL, count * shape->block_bytes);
     if (columns != NULL) {
         Py_BEGIN_ALLOW_THREADS
-        found = split(shape, rows.buf, count, (uint8_t *)PyBytes_AS_STRING(columns));
+        found = split(shape, rows.buf, count, (uint8_t *)PyBytes_AsString(columns));
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&rows);

@@ -4,8 +4,7 @@
    those of a send and of a signature, once each. Anything else is None, and left to
    `decode_envelope`. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 #include <string.h>
 
 #include "bytes.h"
@@ -117,10 +116,7 @@ static int unescape(struct reader *from)
 
 static PyObject *ascii(const char *text, size_t size)
 {
-    PyObject *made = PyUnicode_New((Py_ssize_t)size, 127);
-    if (made != NULL && size > 0)
-        memcpy(PyUnicode_DATA(made), text, size);
-    return made;
+    return PyUnicode_DecodeASCII(text, (Py_ssize_t)size, NULL);
 }
 
 /* A tuple that takes its items' references; NULL where one of them could not be made. */
@@ -131,7 +127,7 @@ static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
         if (items[index] == NULL)
             Py_CLEAR(tuple);
         if (tuple != NULL)
-            PyTuple_SET_ITEM(tuple, index, items[index]);
+            PyTuple_SetItem(tuple, index, items[index]);
         else
             Py_XDECREF(items[index]);
     }
@@ -272,18 +268,22 @@ static int is_flag(const struct word *field)
 /* The values that are signed, in their order, with the properties as `text` has them. */
 static PyObject *signed_values(const struct word *fields, PyObject *text)
 {
-    size_t size = (size_t)PyUnicode_GET_LENGTH(text);
+    Py_ssize_t length;
+    const char *properties = PyUnicode_AsUTF8AndSize(text, &length);
+    if (properties == NULL)
+        return NULL;
+    size_t size = (size_t)length;
     for (int index = 0; index < FIELDS; index++)
         if (index != SIGNATURE && &fields[index] != &FIELD('i'))
             size += fields[index].size;
     PyObject *values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (values == NULL)
         return NULL;
-    char *at = PyBytes_AS_STRING(values);
+    char *at = PyBytes_AsString(values);
     for (int index = 0; index < FIELDS; index++) {
         const struct word *field = &fields[index];
         if (field == &FIELD('i'))
-            at = put(at, PyUnicode_DATA(text), (size_t)PyUnicode_GET_LENGTH(text));
+            at = put(at, properties, (size_t)length);
         else if (index != SIGNATURE && field->size > 0)
             at = put(at, field->at, field->size);
     }
@@ -325,16 +325,11 @@ static PyObject *number_or_none(const struct word *field, long long number)
 }
 
 /* The header's struct, of its fields in their order; takes the references. */
-static PyObject *struct_of(PyObject *kind, PyObject **items, size_t count)
+static PyObject *struct_of(PyObject *kind, PyObject **items, Py_ssize_t count)
 {
-    PyObject *made = NULL;
-    size_t index = 0;
-    while (index < count && items[index] != NULL)
-        index++;
-    if (index == count)
-        made = PyObject_Vectorcall(kind, items, count, NULL);
-    for (index = 0; index < count; index++)
-        Py_XDECREF(items[index]);
+    PyObject *fields = tuple_of(items, count);
+    PyObject *made = fields == NULL ? NULL : PyObject_Call(kind, fields, NULL);
+    Py_XDECREF(fields);
     return made;
 }
 
@@ -347,8 +342,8 @@ PyObject *read_send(PyObject *module, PyObject *const *args, Py_ssize_t given)
         PyErr_SetString(PyExc_TypeError, "a header has to be of a type");
         return NULL;
     }
-    const char *start = PyBytes_AS_STRING(args[0]);
-    struct reader from = {start, start + PyBytes_GET_SIZE(args[0])};
+    const char *start = PyBytes_AsString(args[0]);
+    struct reader from = {start, start + PyBytes_Size(args[0])};
     struct envelope envelope = {.opaque = 0};
     const struct word *fields = envelope.fields;
     static const long long none = 0;

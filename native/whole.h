@@ -3,8 +3,7 @@
 #ifndef ROPEWAY_WHOLE_H
 #define ROPEWAY_WHOLE_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 static int is_whole(const Py_buffer *rows, Py_ssize_t row_bytes, Py_ssize_t least)
 {

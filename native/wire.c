@@ -15,21 +15,30 @@
 
 /* -- gateway.wire.frame.cut ------------------------------------------------------- */
 
-static PyObject *make_frame(PyTypeObject *kind, uint32_t serialize_type,
+/* A kind of tuple, and what makes one with room for some items. */
+struct kind {
+    PyTypeObject *type;
+    allocfunc make;
+};
+
+static PyObject *make_frame(struct kind kind, uint32_t serialize_type,
                             const char *header, Py_ssize_t header_size,
                             Py_ssize_t body_size)
 {
-    PyObject *frame = kind->tp_alloc(kind, 3);
-    if (frame == NULL)
-        return NULL;
-    PyTuple_SET_ITEM(frame, 0, PyLong_FromUnsignedLong(serialize_type));
-    PyTuple_SET_ITEM(frame, 1, PyBytes_FromStringAndSize(header, header_size));
-    PyTuple_SET_ITEM(frame, 2, PyBytes_FromStringAndSize(header + header_size, body_size));
-    for (int index = 0; index < 3; index++)
-        if (PyTuple_GET_ITEM(frame, index) == NULL) {
-            Py_DECREF(frame);
-            return NULL;
-        }
+    PyObject *items[] = {
+        PyLong_FromUnsignedLong(serialize_type),
+        PyBytes_FromStringAndSize(header, header_size),
+        PyBytes_FromStringAndSize(header + header_size, body_size),
+    };
+    PyObject *frame = kind.make(kind.type, 3);
+    for (int index = 0; index < 3; index++) {
+        if (items[index] == NULL)
+            Py_CLEAR(frame);
+        if (frame != NULL)
+            PyTuple_SetItem(frame, index, items[index]);
+        else
+            Py_XDECREF(items[index]);
+    }
     return frame;
 }
 
@@ -38,13 +47,14 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
     (void)module;
     if (!has_arguments(given, 4, "cut") || !is_bytes(args[0], "data"))
         return NULL;
-    PyTypeObject *kind = (PyTypeObject *)args[3];
-    if (!PyType_Check(kind) || !PyType_IsSubtype(kind, &PyTuple_Type)) {
+    struct kind kind = {(PyTypeObject *)args[3], NULL};
+    if (!PyType_Check(args[3]) || !PyType_IsSubtype(kind.type, &PyTuple_Type)) {
         PyErr_SetString(PyExc_TypeError, "a frame has to be a kind of tuple");
         return NULL;
     }
-    const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(args[0]);
-    Py_ssize_t size = PyBytes_GET_SIZE(args[0]);
+    kind.make = (allocfunc)PyType_GetSlot(kind.type, Py_tp_alloc);
+    const uint8_t *data = (const uint8_t *)PyBytes_AsString(args[0]);
+    Py_ssize_t size = PyBytes_Size(args[0]);
     Py_ssize_t limit = PyLong_AsSsize_t(args[1]);
     if (limit == -1 && PyErr_Occurred())
         return NULL;
@@ -154,7 +164,7 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
     PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (record == NULL)
         return NULL;
-    char *at = PyBytes_AS_STRING(record);
+    char *at = PyBytes_AsString(record);
     at = put_u32(at, (uint32_t)size);
     at = put_u32(at, common->magic);
     at = put_u32(at, crc32_of(body.at, body.size, 0) & CRC_MASK);
@@ -190,9 +200,9 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
         Py_XDECREF(made);
         return NULL;
     }
-    PyTuple_SET_ITEM(made, 0, record);
-    PyTuple_SET_ITEM(made, 1, hash);
-    PyTuple_SET_ITEM(made, 2, words);
+    PyTuple_SetItem(made, 0, record);
+    PyTuple_SetItem(made, 1, hash);
+    PyTuple_SetItem(made, 2, words);
     return made;
 }
 
@@ -371,8 +381,8 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
     const char *key = PyUnicode_AsUTF8AndSize(args[UNIQUE], &unique);
     if (key == NULL)
         return NULL;
-    size_t prefix = (size_t)PyBytes_GET_SIZE(args[ID_PREFIX]);
-    size_t region = (size_t)PyBytes_GET_SIZE(args[REGION]);
+    size_t prefix = (size_t)PyBytes_Size(args[ID_PREFIX]);
+    size_t region = (size_t)PyBytes_Size(args[REGION]);
     struct text handle = text_of(args[HANDLE]);
     size_t ids = numbers[IDS] > 0 ? (size_t)numbers[IDS] : 0;
     size_t most = LITERALS_BYTES + NUMBERS_BYTES + ESCAPE_BYTES * (size_t)unique
@@ -396,11 +406,11 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
     for (size_t index = 0; index < ids; index++) {
         if (index > 0)
             *at++ = ',';
-        at = put(at, PyBytes_AS_STRING(args[ID_PREFIX]), prefix);
+        at = put(at, PyBytes_AsString(args[ID_PREFIX]), prefix);
         at = put_hex(at, (uint64_t)numbers[FIRST_ID] + index);
     }
     at = PUT(at, "\",\"TRACE_ON\":\"true\",\"MSG_REGION\":");
-    at = put(at, PyBytes_AS_STRING(args[REGION]), region);
+    at = put(at, PyBytes_AsString(args[REGION]), region);
     at = PUT(at, ",\"queueOffset\":\"");
     at = put_number(at, numbers[OFFSET]);
     at = PUT(at, "\"},\"flag\":1,\"language\":\"JAVA\",\"opaque\":");
@@ -439,12 +449,11 @@ static PyObject *parse(PyObject *module, PyObject *text)
 {
     (void)module;
     if (!PyUnicode_Check(text)) {
-        PyErr_Format(PyExc_TypeError, "text has to be str, not %.80s",
-                     Py_TYPE(text)->tp_name);
+        is_not(text, "text", "has to be str");
         return NULL;
     }
     PyObject *pairs = PyDict_New();
-    Py_ssize_t size = PyUnicode_GET_LENGTH(text);
+    Py_ssize_t size = PyUnicode_GetLength(text);
     for (Py_ssize_t at = 0, end; pairs != NULL && at < size; at = end + 1) {
         end = PyUnicode_FindChar(text, VALUE_END, at, size, 1);
         if (end == -1)

@@ -104,8 +104,8 @@ ROUNDS_FOR_A_FAULT = 20_000
 PLANTED = [
     pytest.param(
         "ropeway.storage.compaction._native",
-        "if (size > (size_t)(end - record))",
-        "if (size > (size_t)(end - record) + 8)",
+        "if (found.all_bytes != data.len)",
+        "if (found.all_bytes < data.len || found.all_bytes > data.len + 8)",
         "heap-buffer-overflow",
         id="reading beyond the end",
     ),
@@ -119,8 +119,8 @@ PLANTED = [
     ),
     pytest.param(
         "ropeway.storage.compaction._native",
-        "due_ms = store_ms < INT64_MAX - keyless_ms ?",
-        "due_ms = 1 ?",
+        "return store_ms < INT64_MAX - rules->keyless_ms ?",
+        "return 1 ?",
         "signed integer overflow",
         id="a sum that overflows",
     ),

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import runpy
 import shutil
@@ -17,6 +18,15 @@ from tests import builds
 
 ROOT = Path(__file__).parents[2]
 VERSION = "9.8.7"
+TESTED = sys.executable
+COMPILED = """
+import ropeway.gateway.app
+from ropeway.common.native import TABLES
+for name, twins in sorted(TABLES.items()):
+    print(name, "is whole:", all(compiled for _, compiled in twins.values()))
+"""
+MODULES = 5
+TARGET = "x86_64-linux-gnu.2.17"
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -27,6 +37,7 @@ def git(tree: Path, *arguments: str) -> str:
 def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command of a tree with the tools that are pinned for it."""
     tools = builds.python_packages(ROOT / "requirements" / "release.txt")
+    path = [str(tools / "bin"), *os.environ["PATH"].split(os.pathsep)]
     return subprocess.run(
         [sys.executable, tree / "scripts" / "release", *arguments],
         check=False,
@@ -35,10 +46,39 @@ def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         # What it installs to try it out is tried once.
         env={
             **os.environ,
+            "PATH": os.pathsep.join(path),
             "PYTHONPATH": str(tools),
             "PIP_NO_COMPILE": "1",
             "CFLAGS": "-O0",
         },
+    )
+
+
+def pythons() -> dict[str, Path]:
+    """The Pythons here that a wheel is for, by version; pyenv's are among them."""
+    user = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    found = {}
+    for python in [*filter(None, names), *user.glob("versions/*/bin/python"), TESTED]:
+        asked = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        done = subprocess.run(asked, check=False, capture_output=True, text=True)
+        version = done.stdout.strip()
+        if re.fullmatch(r"3\.(1[1-9]|[2-9]\d)", version):
+            found[version] = Path(python)
+    return found
+
+
+def try_out(wheel: Path, python: Path, folder: Path) -> str:
+    """What a Python says that runs the demo from a wheel, and has compiled forms."""
+    here = folder / "bin" / "python"
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", here, "install", "--no-deps"]
+    pinned = ["--require-hashes", "-r", ROOT / "requirements" / "run.txt"]
+    for what in (pinned, [wheel]):
+        subprocess.run([*pip, "--quiet", "--no-compile", *what], check=True)
+    return "".join(
+        subprocess.check_output([here, "-P", *given], cwd=folder, text=True)
+        for given in (["-m", "ropeway.gateway.cli.main", "demo"], ["-c", COMPILED])
     )
 
 
@@ -61,10 +101,14 @@ def test_a_dry_run_makes_all_of_a_release_and_changes_nothing(
 ) -> None:
     before = git(tree, "rev-parse", "HEAD") + git(tree, "tag")
     dist = tmp_path / "dist"
-    done = release(tree, VERSION, "--dist", str(dist), "--target", "none")
+    done = release(tree, VERSION, "--dist", str(dist), "--target", TARGET)
     assert done.returncode == 0, done.stdout + done.stderr
     archive = dist / f"ropeway-{VERSION}.tar.gz"
+    (wheel,) = dist.glob("*.whl")
+    tags = "cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64"
+    assert wheel.name == f"ropeway-{VERSION}-{tags}.whl"
     names = {"LICENCES.txt", "NOTES.md", "SHA256SUMS", "sbom.cdx.json", archive.name}
+    names.add(wheel.name)
     assert {file.name for file in dist.iterdir()} == names
     for line in (dist / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
@@ -82,6 +126,12 @@ def test_a_dry_run_makes_all_of_a_release_and_changes_nothing(
     assert (dist / "NOTES.md").read_text().startswith("### Added")
     assert git(tree, "rev-parse", "HEAD") + git(tree, "tag") == before
     assert git(tree, "status", "--porcelain") == ""
+    if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
+        for version, python in pythons().items():
+            said = try_out(wheel, python, tmp_path / version)
+            assert "received: 'hello from Ropeway'" in said, version
+            assert said.count("is whole: True") == MODULES, (version, said)
+            print(f"the wheel runs on Python {version}")
 
 
 def test_what_is_written_is_the_commit_that_was_built(

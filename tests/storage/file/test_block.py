@@ -119,7 +119,18 @@ def test_the_compiled_form_lays_a_block_out_alike(runs, place):
 def test_the_compiled_form_refuses_what_is_no_record(append):
     run = Run(SimpleNamespace(ordinal=0, key_seed=0), 0)
     run.appends = [append]
+    run.count = len(append[0])
     with pytest.raises(TypeError):
+        LAY_OUTS[1]([run], 0, 0, 0, 0, 0)
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("count", [0, 1, 3, 1 << 30, (1 << 64) - 1])
+def test_the_compiled_form_refuses_a_run_that_miscounts_its_records(count):
+    run = Run(SimpleNamespace(ordinal=0, key_seed=0), 0)
+    run.appends = [([Record(b"abcd", 0, [])], 1, None)] * 2
+    run.count = count
+    with pytest.raises((ValueError, OverflowError)):
         LAY_OUTS[1]([run], 0, 0, 0, 0, 0)
 
 
