@@ -52,6 +52,7 @@ class Call(Caller):
         "flow",
         "messaging",
         "method",
+        "rule_changes",
     )
 
     messaging: Outliving
@@ -66,6 +67,8 @@ class Call(Caller):
     """When the client gives up, by the loop's clock; None: it does not."""
     flow: Flow
     """Whose turns it shares."""
+    rule_changes: int
+    """How often rules of access had changed when the client was identified."""
 
     @property
     def remaining_ms(self) -> int | None:
@@ -84,6 +87,7 @@ class Call(Caller):
         guard, credentials = self.node.guard, self.credentials
         if guard is None or credentials is None:
             return
+        self.rule_changes = self.node.reauthorization.changes
         verdict = await guard.identify(credentials, self.origin.source, self.method)
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)

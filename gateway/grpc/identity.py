@@ -40,7 +40,7 @@ async def while_known(
                 yield answer
             return
         identity = _Identity(call)
-        call.node.reauthorization.add(identity)
+        call.node.reauthorization.add(identity, call.rule_changes)
         while True:
             found = await identity.wait(anext(answers, _END))
             if found is _END:

@@ -146,7 +146,7 @@ def _sessions(app: App, config: HttpConfig, day: DayHistory) -> Sessions | None:
         return State(app, config, console, History(console), day, user)
 
     sessions = Sessions(node.guard, node.audit, begin)
-    node.reauthorization.add(sessions)
+    node.reauthorization.add(sessions, node.reauthorization.changes)
     return sessions
 
 

@@ -7,6 +7,8 @@ Laws:
 
 * What is refused is answered so, and nothing more is delivered to it, within a second
   of the change (as the guard learns of it).
+* What was let in before a change and begins to wait after it is judged as well: each
+  request notes how many changes there had been when it was let in.
 * Changes that come fast are judged together, `PAUSE_S` apart; and after `AT_A_TIME`
   requests others have their turn, so that no change stops the loop.
 """
@@ -42,16 +44,29 @@ class Reauthorization:
         self._all: WeakSet[Judged] = WeakSet()
         self._are_new = False
         self._task: asyncio.Task[None] | None = None
+        self.changes = 0
+        """How often rules have changed."""
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, one: Judged) -> None:
-        """Judge something again at each change, for as long as anybody else has it."""
+    def add(self, one: Judged, changes: int) -> None:
+        """Judge something again at each change, for as long as anybody else has it.
+
+        Args:
+            one: What goes on.
+            changes: How many there had been when it was let in.
+        """
         self._all.add(one)
+        if changes != self.changes:
+            self._judge_soon()
 
     def rules_changed(self) -> None:
         """Judge all, soon."""
+        self.changes += 1
+        self._judge_soon()
+
+    def _judge_soon(self) -> None:
         self._are_new = True
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())

@@ -44,6 +44,7 @@ async def admit(context: Context, guard: Guard, needs: Needs) -> None:
         HeaderError: The fields cannot be read.
     """
     peer, name = context.peer, request_name(context.code)
+    context.rule_changes = context.node.reauthorization.changes
     if peer.identified:
         _know(context, peer.principal)
     else:

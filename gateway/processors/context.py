@@ -226,6 +226,8 @@ class Context(msgspec.Struct, gc=False):
     """Since when nodes hold it, by `time.monotonic`; 0 where nothing can hold it."""
     as_slave: bool = False
     """Whether this node reads for the client what another one writes."""
+    rule_changes: int = 0
+    """How often rules of access had changed when it was let in."""
     principal: Principal | None = None
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None

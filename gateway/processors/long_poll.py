@@ -75,7 +75,7 @@ class LongPoll(Waiter):
         self._polling = polling
         peer.hold()
         if context.node.guard is not None:
-            context.node.reauthorization.add(self)
+            context.node.reauthorization.add(self, context.rule_changes)
         # How long it waits from here on is not ours to answer for.
         context.came_s = 0.0
         return True

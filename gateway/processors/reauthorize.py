@@ -43,8 +43,9 @@ class Interruptible:
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
-        if self._context.node.guard is not None:
-            self._context.node.reauthorization.add(self)
+        context = self._context
+        if context.node.guard is not None:
+            context.node.reauthorization.add(self, context.rule_changes)
 
     def __exit__(self, *_: object) -> None:
         self._task = None
@@ -64,7 +65,7 @@ class Refusable:
         self._context = context
         self._waits = True
         if context.node.guard is not None:
-            context.node.reauthorization.add(self)
+            context.node.reauthorization.add(self, context.rule_changes)
 
     def judge(self) -> Eventual[None]:
         """See whether the request may still be done."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
+from ropeway.gateway.grpc import messaging_service
 from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
@@ -79,6 +80,27 @@ async def test_who_may_no_longer_is_refused_while_it_waits(
         else:
             assert not stream.done()
         stream.cancel()
+        await alice.close()
+
+
+@looped
+async def test_a_stream_that_begins_after_a_change_ends_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with serving(tmp_path, acl=acl_of(tmp_path)) as (app, _):
+        await populate(app, *RULES)
+        begin = messaging_service.while_known
+
+        async def begin_later(call, answers):
+            await be_disabled(app.node.guard.administration)
+            await until(lambda: app.node.reauthorization._task is None)
+            async for one in begin(call, answers):
+                yield one
+
+        monkeypatch.setattr(messaging_service, "while_known", begin_later)
+        alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
+        status, _ = await alice.refused(consumer("orders"))
+        assert status is grpc.StatusCode.INVALID_ARGUMENT
         await alice.close()
 
 

@@ -13,6 +13,7 @@ from ropeway.acl.administration import Rules
 from ropeway.client.credentials import Credentials, signed
 from ropeway.gateway.node import reauthorization
 from ropeway.gateway.node.reauthorization import Reauthorization
+from ropeway.gateway.processors import pop
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.batches import CommitBatch, Stage, StageReply
@@ -23,13 +24,14 @@ from ropeway.gateway.workers import split
 from ropeway.routing.api import Group, Topic
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, guarded, populate
 from tests.promptness import promptly
-from tests.remoting import config, looped, running, until
+from tests.remoting import TIMEOUT_S, config, looped, running, until
 from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ropeway.gateway.app import App
+    from ropeway.gateway.processors.context import Context
     from tests.remoting import Frame, Remoting
 
 MINUTE_MS = 60_000
@@ -136,6 +138,30 @@ async def test_what_waits_is_refused_soon_after_its_sender_may_no_longer(
 
 
 @looped
+async def test_what_was_let_in_before_a_change_and_waits_after_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with guarded(tmp_path, *RULES) as (app, client):
+        await prepare(app)
+        was_let_in, changed = asyncio.Event(), asyncio.Event()
+        ensure = pop.ensure_group
+
+        async def ensure_later(context: Context, name: str) -> Group:
+            was_let_in.set()
+            await changed.wait()
+            return await ensure(context, name)
+
+        monkeypatch.setattr(pop, "ensure_group", ensure_later)
+        asked = say(client, NOTIFICATION)
+        await asyncio.wait_for(was_let_in.wait(), TIMEOUT_S)
+        await lose_rules(app)
+        await until(lambda: app.node.reauthorization._task is None)
+        changed.set()
+        async with promptly(SOON_S):
+            await refused(asked)
+
+
+@looped
 @pytest.mark.parametrize("header", [PULL, POP, NOTIFICATION])
 async def test_who_still_may_waits_on(tmp_path: Path, header: Header):
     async with guarded(tmp_path, *RULES) as (app, client):
@@ -236,7 +262,7 @@ class Counted:
 async def test_changes_that_come_fast_are_judged_together_and_the_last_one_too():
     assert SOON_S / 4 >= reauthorization.PAUSE_S
     all_, one = Reauthorization(), Counted()
-    all_.add(one)
+    all_.add(one, all_.changes)
     for _ in range(100):
         all_.rules_changed()
     await until(lambda: one.judged == 1)
@@ -251,7 +277,7 @@ async def test_one_that_cannot_be_judged_does_not_keep_others_from_it(capsys):
     all_ = Reauthorization()
     some = [Counted(None if number else OSError("x")) for number in range(250)]
     for one in some:
-        all_.add(one)
+        all_.add(one, all_.changes)
     all_.rules_changed()
     await until(lambda: all(one.judged for one in some))
     await until(lambda: all_._task is None)

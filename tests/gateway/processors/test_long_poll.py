@@ -23,12 +23,12 @@ class Request:
     """A request's context and its connection, as far as waiting needs them."""
 
     def __init__(self, guard: object = None) -> None:
-        self.code, self.came_s = 11, 5.0
+        self.code, self.came_s, self.rule_changes = 11, 5.0, 0
         self.peer, self.closed, self.held = self, False, 0
         self.principal, self.source = None, Source("127.0.0.1", Channel.REMOTING)
         self.answers: list[object] = []
         self.again: list[LongPoll] = []
-        again = SimpleNamespace(add=self.again.append)
+        again = SimpleNamespace(add=lambda one, _: self.again.append(one))
         self.node = SimpleNamespace(guard=guard, reauthorization=again)
 
     def hold(self) -> None:

@@ -25,6 +25,7 @@ class Context:
 
     code = RequestCode.GET_MAX_OFFSET
     envelope = object()
+    rule_changes = 0
 
     def __init__(self) -> None:
         self.failures: list[Exception] = []
