@@ -80,10 +80,12 @@ class File:
         """Cut to a size; where it is negative, grow to it."""
         self.pending.append((number, None, b"", size))
 
-    def sync(self) -> None:
-        """Make all durable."""
+    def sync(self, to: int) -> None:
+        """Make durable what events until a number have changed."""
+        later = [one for one in self.pending if one[0] > to]
+        self.pending = [one for one in self.pending if one[0] <= to]
         self.durable = self.content(_everything)
-        self.pending.clear()
+        self.pending = later
 
     def content(self, survives: Survives) -> bytes:
         """The bytes with those changes that are there."""
@@ -119,10 +121,12 @@ class Directory:
         """Take a name away, give one, or both at once."""
         self.pending.append((number, goes, comes, what))
 
-    def sync(self) -> None:
-        """Make all durable."""
+    def sync(self, to: int) -> None:
+        """Make durable what events until a number have changed."""
+        later = [one for one in self.pending if one[0] > to]
+        self.pending = [one for one in self.pending if one[0] <= to]
         self.durable = self.entries(_everything)
-        self.pending.clear()
+        self.pending = later
 
     def entries(self, survives: Survives) -> dict[str, File | Directory]:
         """The names with those changes that are there."""
@@ -209,10 +213,12 @@ class Disk:
                 assert event.op == "!", f"{event.op}: not modelled"
 
     def _sync(self, event: Event) -> None:
+        # One that says no number ended as soon as it had begun.
+        to = event.number or self.number
         if event.inode in self._files:
-            self._files[event.inode].sync()
+            self._files[event.inode].sync(to)
         else:
-            self._directory(Path(event.path).relative_to(self._root).parts).sync()
+            self._directory(Path(event.path).relative_to(self._root).parts).sync(to)
 
     def pending(self) -> list[int]:
         """The events of which something is not durable."""

@@ -65,6 +65,14 @@ def test_a_write_may_be_torn_and_a_size_be_there_without_bytes() -> None:
     assert torn == {"a": bytes(SECTOR) + b"x" * SECTOR}
 
 
+def test_what_is_written_while_a_sync_lasts_may_be_lost() -> None:
+    began_then = event("s", "a", 7, number=2)
+    over = event("w", inode=7, data=b"yy")
+    disk = made(CREATED, WRITTEN, over, began_then, NAMES_SYNCED)
+    assert disk.image(nothing) == {"a": b"x" * 2 * SECTOR}
+    assert disk.pending() == [3]
+
+
 def test_what_is_written_after_a_sync_may_be_lost_again() -> None:
     over = event("w", inode=7, data=b"yy")
     disk = made(CREATED, WRITTEN, SYNCED, NAMES_SYNCED, over, event("t", inode=7))

@@ -22,6 +22,7 @@ from ropeway.client import (
     RemotingError,
 )
 from ropeway.client.config import ConsumerConfig
+from tests.simulation.lateness import LATE_S, SLOW_S, Waiting
 
 if TYPE_CHECKING:
     import random
@@ -175,15 +176,23 @@ async def produce_timed(load: Load, name: str) -> None:
         async for number in load.turns(chance):
             body = load.body(name, number, chance)
             level = chance.choice([0, 0, 1, 2])
-            delay_ms = 0 if level else chance.randint(200, 6000)
+            # A short one may be over before the disk has the message.
+            delay_ms = 0 if level else chance.choice([30, 200, 1000, 6000])
+            delay_ms = delay_ms and chance.randint(delay_ms // 3, delay_ms)
             delay_s = {0: delay_ms / 1000, 1: 1.0, 2: 5.0}[level]
             sent = load.model.sending(body, TIMED)
             # Brokers count in milliseconds.
-            sent.due_s = load.world.loop.time() + delay_s - 0.002
+            asked_s = load.world.loop.time()
+            sent.due_s = asked_s + delay_s - 0.002
             message = Message(TIMED, body, delay_level=level, delay_ms=delay_ms)
             with suppress(RemotingError):
-                await producer.send(message, timeout_s=2.0)
+                result = await producer.send(message, timeout_s=2.0)
                 load.model.promised(body)
+                broker = number_of(result.queue.broker_name, 0) // BROKER
+                times = asked_s, sent.acked_s, delay_s, LATE_S + SLOW_S
+                load.model.waiting.append(
+                    Waiting(body, TIMED, broker, *times, is_timed=not level)
+                )
             await asyncio.sleep(chance.uniform(0, 0.2))
 
 

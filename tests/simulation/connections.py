@@ -125,6 +125,8 @@ class End(asyncio.Transport):
         self._sent_bytes += len(data)
         if self.tap is not None:
             self.tap.sent(data)
+        elif self.network.shows is not None and self.peer.tap is not None:
+            self.network.shows(self.process.host, data)
         pieces = self.network.pieces(data)
         for piece in pieces:
             self._arrive(self.peer._arrived, piece)

@@ -18,6 +18,7 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
+from ropeway.storage.file.segment import SUFFIX
 from tests.power import disk as power
 from tests.simulation.loop import PROCESS, DeadProcessError, Process
 from tests.simulation.machine import SQLITE, Machine
@@ -119,6 +120,10 @@ class Files:
         machine = file.machine
         event = power.Event(op, "", file.path, "", data, file.inode, number)
         machine.disk.apply(event)
+        if op == "w" and file.path.endswith(SUFFIX):
+            machine.unsynced.wrote(file.inode, machine.disk.number, data)
+        elif op == "s":
+            machine.unsynced.synced(file.inode, number)
 
     def _tell_names(
         self, machine: Machine, op: str, path: str, other: str = ""
@@ -272,13 +277,15 @@ class Files:
             REAL[name](fd)
             return
         self.alive()
+        if buffered is not None:
+            self._note_whole(file)
+        # What is written while it lasts it need not keep.
+        to = file.machine.disk.number
         self._wait(file.machine, SYNC_S)
         if file.machine.failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
         self.syncs += 1
-        if buffered is not None:
-            self._note_whole(file)
-        self._tell("s", file)
+        self._tell("s", file, to)
 
     def _buffered_of(self, fd: int) -> OpenFile | None:
         file = self._buffered.get(fd)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.power import disk as power
 from tests.power.cuts import torn
+from tests.simulation.unsynced import Unsynced
 
 if TYPE_CHECKING:
     import random
@@ -35,6 +36,7 @@ class Machine:
         self.front = f"{self.root}/"
         self.stores: dict[str, Any] = {}
         """What RocksDB keeps, by directory below the root; see `rocks`."""
+        self.unsynced = Unsynced()
         self.boots = 1
         self.full = False
         self.failing = False
@@ -73,5 +75,6 @@ class Machine:
             for path in self.root.rglob("*")
         }
         self.disk = power.Disk.of(self.root, power.read(self.root), inodes)
+        self.unsynced = Unsynced()
         self.boots += 1
         return kind

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.simulation.lateness import Waiting
     from tests.simulation.world import Trace
 
 ASYNC_LOSS_S = 6.0
@@ -66,6 +67,14 @@ class Popped(NamedTuple):
     acked_s: float
 
 
+class Handed(NamedTuple):
+    """A message that was not acknowledged until it was handed out again."""
+
+    body: bytes
+    visible_s: float
+    again_s: float
+
+
 class Model:
     """One run's.
 
@@ -91,6 +100,14 @@ class Model:
         """How many of a popped message there may be: by kills, likewise."""
         self._lossy: list[float] = []
         """When a power loss took what was not synced, and was allowed to."""
+        self.waiting: list[Waiting] = []
+        """What was acknowledged and is to come at its time."""
+        self.undecided: list[Waiting] = []
+        """Half messages that nobody decides: they are given up in the end."""
+        self.handed: list[Handed] = []
+        """What was handed out, not acknowledged, and handed out again."""
+        self._open: dict[tuple[str, bytes], float] = {}
+        """Until when what is in hand is not visible, if it is not acknowledged."""
         self.kills: list[float] = []
         """When a process ended without being asked, by a kill or a power loss."""
         self.set_boots: list[float] = []
@@ -163,9 +180,15 @@ class Model:
         self._trace.note("popped", short(body))
         before = self._popped.get(key)
         now = self._clock()
+        if (visible_s := self._open.get(key)) is not None:
+            self.handed.append(Handed(body, visible_s, now))
+        self._open[key] = now + invisible_s
         self._lives[key] += sum(asked_s <= at <= now for at in self.kills)
         if body not in self.sent:
             self.wrong(f"content: {short(body)} was popped, and nobody sent it")
+        if before is not None and not before.acked_s and self._copies[key] > 1:
+            # This may be the other copy; that one still comes when its time is over.
+            self._lives[key] += 1
         if before is not None and before.acked_s:
             # Who hears late what it is handed acknowledges what others have by then.
             if before.acked_s < before.asked_s + before.invisible_s:
@@ -189,6 +212,7 @@ class Model:
     def pop_acknowledging(self, group: str, body: bytes) -> None:
         """A client says that a message is done; whether it is heard is not known."""
         self.handled[group].add(body)
+        self._open.pop((group, body), None)
 
     def pop_acknowledged(self, group: str, body: bytes) -> None:
         """It was answered that a message is done."""

@@ -49,6 +49,8 @@ class Network:
         self._dark: dict[str, None] = {}
         """Hosts without power."""
         self._ports = 40_000
+        self.shows: Callable[[str, bytes], None] | None = None
+        """Told what a host sends to a client."""
         self.tap: Callable[[], Any] | None = None
         """Makes what sees a client's end of each connection."""
         loop.create_connection = self.create_connection  # type: ignore[method-assign]

@@ -16,6 +16,7 @@ from ropeway.gateway.config import (
 )
 from tests.simulation import routes
 from tests.simulation.clients import PORT
+from tests.simulation.lateness import CHECKS, INTERVAL_MS, TIMEOUT_MS
 
 if TYPE_CHECKING:
     from tests.simulation.loop import Process
@@ -54,6 +55,8 @@ class Node:
         self._stop = asyncio.Event()
         self._count = 0
         self._ahead_ns = 0
+        self._clocks: list[tuple[float, int]] = [(0.0, 0)]
+        """Since when its time of day was how far ahead."""
         self._booted_ns = 0
         """What that was when the last process began."""
         self.up = asyncio.Event()
@@ -73,7 +76,7 @@ class Node:
             ),
             pop=PopConfig(stay_ms=1500),
             transactions=TransactionsConfig(
-                timeout_ms=1500, check_interval_ms=1500, check_max=3
+                timeout_ms=TIMEOUT_MS, check_interval_ms=INTERVAL_MS, check_max=CHECKS
             ),
         )
 
@@ -163,6 +166,27 @@ class Node:
     def set_clock(self, by_s: float) -> None:
         """Set the time of day forwards or back."""
         self._ahead_ns += int(by_s * 1e9)
+        self._clocks.append((self._world.loop.time(), self._ahead_ns))
         self._model.clocks.append(self._world.loop.time())
         if self.process is not None:
             self.process.ahead_ns = self._ahead_ns
+
+    @property
+    def was_set(self) -> bool:
+        """Whether its time of day was ever set."""
+        return len(self._clocks) > 1
+
+    def ahead_s(self, at_s: float) -> float:
+        """How far its time of day was ahead."""
+        return next(ns for since_s, ns in self._clocks[::-1] if since_s <= at_s) / 1e9
+
+    def set_back_s(self, from_s: float, to_s: float) -> float:
+        """How far its time of day has been set back since it was looked at, at most.
+
+        Args:
+            from_s: When that may have been,
+            to_s: at the latest.
+        """
+        then = [ns for since_s, ns in self._clocks if from_s < since_s <= to_s]
+        most_s = max([self.ahead_s(from_s), *(ns / 1e9 for ns in then)])
+        return most_s - self._ahead_ns / 1e9

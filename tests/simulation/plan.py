@@ -24,6 +24,7 @@ Kind = Literal[
     "failing_sync",
     "zk_expire",
     "zk_drop",
+    "zk_lose",
     "zk_half_open",
     "zk_cut",
     "zk_down",
@@ -48,6 +49,7 @@ WEIGHTS: dict[Kind, int] = {
 ROUTE_WEIGHTS: dict[Kind, int] = {
     "zk_expire": 3,
     "zk_drop": 6,
+    "zk_lose": 4,
     "zk_half_open": 3,
     "zk_cut": 4,
     "zk_down": 1,
@@ -67,6 +69,7 @@ LONGEST_S: dict[Kind, float] = {
     "slow_disk": 2.0,
     "full_disk": 1.5,
     "failing_sync": 0.5,
+    "zk_lose": 1.0,
     "zk_half_open": 4.0,
     "zk_cut": 6.0,
     "zk_down": 3.0,

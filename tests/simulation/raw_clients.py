@@ -9,6 +9,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ropeway.gateway.node.names import GIVEN_UP_TOPIC
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import CreateTopic
@@ -36,6 +37,7 @@ from tests.simulation.clients import (
     produce_batches,
     produce_timed,
 )
+from tests.simulation.lateness import GIVEN_UP_S, LOOKS_S, SLOW_S, Waiting
 
 if TYPE_CHECKING:
     import random
@@ -201,6 +203,7 @@ async def deal(load: Load, name: str) -> None:
         body = load.body(name, number, chance)
         sent = load.model.sending(body, DEALS)
         sent.is_deal = True
+        asked_s = load.world.loop.time()
         pairs = {"TRAN_MSG": "true", "PGROUP": "dealers", "UNIQ_KEY": f"{number:032X}"}
         asked = client.send(
             sending(DEALS, pairs=pairs, sys_flag=4, producer_group="dealers"), body
@@ -211,6 +214,10 @@ async def deal(load: Load, name: str) -> None:
             continue
         how = chance.choice([COMMIT, COMMIT, ROLLBACK, None])
         if how is None:
+            times = asked_s, load.world.loop.time(), GIVEN_UP_S, LOOKS_S + SLOW_S
+            load.model.undecided.append(
+                Waiting(body, GIVEN_UP_TOPIC, raw.broker, *times, is_timed=False)
+            )
             continue
         reply = asked.result().read(SendReply)
         ending = EndTransaction(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropeway.routing.zookeeper.zookeeper_config import WAIT_S
 
@@ -34,6 +34,7 @@ async def _expire(world: World, node: Node, fault: Fault) -> bool:
     if connection is None or connection.session is None:
         return False
     assert world.zookeeper is not None
+    world.zookeeper.ended[connection.session.number] = None
     world.zookeeper.expire(connection.session)
     return True
 
@@ -44,6 +45,27 @@ async def _drop(world: World, node: Node, fault: Fault) -> bool:
         return False
     connection.server.close(connection)
     return True
+
+
+async def _lose(world: World, node: Node, fault: Fault) -> bool:
+    connection = _connection(world, node)
+    if connection is None:
+        return False
+    session, ensemble = connection.session, world.zookeeper
+    if session is None or ensemble is None:
+        return False
+
+    def lose(request: Any) -> None:
+        connection.loses = None
+        if fault.number % 3 == 0:
+            # It is made, and nobody hears of it.
+            ensemble.submit(session.number, request)
+        connection.server.close(connection)
+
+    connection.loses = lose
+    await asyncio.sleep(fault.for_s)
+    is_lost, connection.loses = connection.loses is None, None
+    return is_lost
 
 
 async def _half_open(world: World, node: Node, fault: Fault) -> bool:
@@ -79,6 +101,7 @@ async def _down(world: World, node: Node, fault: Fault) -> bool:
 DOING: dict[str, Callable[[World, Node, Fault], Awaitable[bool]]] = {
     "zk_expire": _expire,
     "zk_drop": _drop,
+    "zk_lose": _lose,
     "zk_half_open": _half_open,
     "zk_cut": _cut,
     "zk_down": _down,

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from tests.simulation.model import Model
     from tests.simulation.node import Node
     from tests.simulation.world import World
+    from tests.simulation.zookeeper_servers import Ensemble
+
+
+LOOK_S = 0.02
 
 
 def follow(model: Model, process: str, routes: RouteStore) -> None:
@@ -36,6 +40,34 @@ def follow(model: Model, process: str, routes: RouteStore) -> None:
 
     known.update(routes.topics)
     routes.watch_topics(changed)
+
+
+async def hold(world: World, model: Model, nodes: list[Node]) -> None:
+    """See, again and again, that who says that nobody can have its place has it."""
+    ensemble = world.zookeeper
+    while ensemble is not None:
+        for node in nodes:
+            routes = node.app.node.routes if node.app is not None else None
+            if routes is None or routes.held_until_s <= world.loop.time():
+                continue
+            session = routes._session.id  # type: ignore[attr-defined]
+            folder = f"/ropeway/brokers/{node.broker}"
+            # Of one that was ended before its time it cannot know.
+            if session not in {*_owners(ensemble, folder), *ensemble.ended}:
+                model.wrong(
+                    f"master: {node.process} says that it has its place in session "
+                    f"{session}, and has not"
+                )
+                return
+        await asyncio.sleep(LOOK_S)
+
+
+def _owners(ensemble: Ensemble, path: str) -> set[int]:
+    """The sessions of what is below a path, at the server that is least behind."""
+    tree = max((one.tree for one in ensemble.servers), key=lambda one: one.zxid)
+    folder = tree.nodes.get(path)
+    names = folder.children if folder is not None else ()
+    return {tree.nodes[f"{path}/{name}"].owner for name in names}
 
 
 async def agree(world: World, model: Model, nodes: list[Node], until_s: float) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ropeway.gateway.node import names
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, GetMinOffset, Offset
 from tests.remoting import Remoting
@@ -20,6 +21,7 @@ from tests.requests import pulling
 from tests.simulation import clients, routes
 from tests.simulation.clients import DEALS, GROUP, ORDERS, POPS, PORT, TIMED
 from tests.simulation.faults import Faults
+from tests.simulation.lateness import Lateness
 from tests.simulation.loop import BEGAN_S, StuckError
 from tests.simulation.model import Model, short
 from tests.simulation.node import Node
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
     Bug = Callable[[], AbstractContextManager[object]]
 
+CHECKED = ORDERS, POPS, TIMED, DEALS
+"""Topics whose messages are what clients sent, where they sent them."""
 RAM = Path("/dev/shm")
 """Where a run's files are, unless `TMPDIR` says where, as it does for tests."""
 BACK_S = 30.0
@@ -109,10 +113,24 @@ class Run:
             Node(world, self.model, plan, number) for number in range(plan.nodes)
         ]
         self.faults = Faults(world, self.nodes)
+        self.lateness = Lateness(self.model, self.nodes)
+        self._read_to: dict[tuple[str, int], int] = {}
+        """How far topics have been read that clients do not see as they are."""
         self.stored: dict[str, dict[int, list[tuple[int, bytes]]]] = {}
         self._taps: list[Tap] = []
         self._clients: list[asyncio.Task[None]] = []
         world.network.tap = self._tap
+        if plan.flush == "sync":
+            world.network.shows = self._shows
+
+    def _shows(self, host: str, data: bytes) -> None:
+        """See that a node shows a client nothing that a power loss could take."""
+        for node in self.nodes:
+            if node.host == host:
+                for body in node.machine.unsynced.shown(data):
+                    self.model.wrong(
+                        f"visible: {short(body)} was shown before it was synced"
+                    )
 
     def _tap(self) -> Tap:
         tap = Tap(self.model.wrong, self.world.loop.time)
@@ -149,11 +167,13 @@ class Run:
             [node.host for node in self.nodes],
         )
         self._begin(load)
+        holding = asyncio.ensure_future(routes.hold(self.world, self.model, self.nodes))
         await self.faults.run(plan.faults, began_s)
         await asyncio.sleep(max(0.0, load.until_s - loop.time()))
         self.faults.end()
         self.world.trace.note("run", "no more faults")
         ended_s = loop.time()
+        held_s = [node.process.held_until_s for node in self.nodes if node.process]
         try:
             await self._all_up()
         except TimeoutError:
@@ -161,12 +181,15 @@ class Run:
                 f"back: a node does not serve {BACK_S:.0f} s after the last fault"
             )
             return
+        back_s = max(loop.time(), *held_s)
         await routes.agree(self.world, self.model, self.nodes, ended_s + BACK_S)
         await self._until_done(ended_s + BACK_S)
+        holding.cancel()
         load.done.set()
         await self._end_clients()
         await self._look()
-        self._late()
+        self._unanswered()
+        self._late(back_s)
         for node in self.nodes:
             await self._quiet(node)
         for node in self.nodes:
@@ -212,6 +235,11 @@ class Run:
                 body
                 for body, sent in self.model.sent.items()
                 if sent.must and body not in self._bodies(sent.topic)
+            ]
+            waiting += [
+                one.body
+                for one in self.model.undecided
+                if self.lateness.is_awaited(one)
             ]
             if not missing and not waiting:
                 return
@@ -259,24 +287,30 @@ class Run:
         for number, node in enumerate(self.nodes):
             client = Remoting(*await asyncio.open_connection(node.host, PORT))
             try:
-                for topic in (ORDERS, POPS, TIMED, DEALS):
+                for topic in CHECKED:
                     for queue_id in range(clients.QUEUES):
-                        there = number * clients.BROKER + queue_id
-                        await self._read(client, topic, queue_id, there)
+                        await self._read(client, topic, queue_id, number)
+                if self.plan.poppers:
+                    await self._read(client, clients.RETRY_TOPIC, 0, number)
+                if self.plan.transactions:
+                    await self._read(client, names.GIVEN_UP_TOPIC, 0, number)
             finally:
                 await client.close()
 
     async def _read(
-        self, client: Remoting, topic: str, queue_id: int, there: int
+        self, client: Remoting, topic: str, queue_id: int, broker: int
     ) -> None:
+        there = broker * clients.BROKER + queue_id
         answer = await client.ask(GetMinOffset(topic=topic, queue_id=queue_id))
         if answer.code != ResponseCode.SUCCESS:
             return
         first = answer.read(Offset).offset
         answer = await client.ask(GetMaxOffset(topic=topic, queue_id=queue_id))
         end = answer.read(Offset).offset
-        found = self.stored.setdefault(topic, {}).setdefault(there, [])
-        at = found[-1][0] + 1 if found else first
+        found = []
+        if topic in CHECKED:
+            found = self.stored.setdefault(topic, {}).setdefault(there, [])
+        at = self._read_to.get((topic, there), first)
         while at < end:
             header = pulling(topic, at, queue_id=queue_id, group="lookers")
             answer = await client.ask(header)
@@ -287,8 +321,12 @@ class Run:
                 )
                 return
             messages = answer.messages()
-            found += [(one.queue_offset, clients.body_of(one)) for one in messages]
-            at = messages[-1].queue_offset + 1
+            for one in messages:
+                body = clients.body_of(one)
+                found.append((one.queue_offset, body))
+                now_s = self.world.loop.time()
+                self.lateness.came(topic, body, broker, one.store_ms, now_s)
+            self._read_to[topic, there] = at = messages[-1].queue_offset + 1
 
     async def _look(self) -> None:
         """Hold what is there against the model."""
@@ -299,7 +337,19 @@ class Run:
                 self.model.check_queue(topic, queue_id, first, found)
         self.model.check_all(self.stored)
 
-    def _late(self) -> None:
+    def _late(self, back_s: float) -> None:
+        """See that what waited for its time came when it should."""
+        model, lateness = self.model, self.lateness
+        lateness.check(model.waiting, back_s)
+        lateness.check(model.undecided, back_s)
+        # What cannot be stored again twice is tried again after half a minute, and
+        # after a start it is due by the clock as that is then.
+        refusing = {"slow_disk", "full_disk", "failing_sync"}
+        kinds = {fault.kind for fault in self.plan.faults}
+        if not refusing & kinds and not model.set_boots:
+            lateness.check_popped(clients.RETRY_TOPIC, model.handed, back_s)
+
+    def _unanswered(self) -> None:
         """See that what was asked on connections that live was answered."""
         before_s = self.world.loop.time() - clients.ANSWER_S
         for end in self.world.network.ends:

@@ -84,6 +84,8 @@ class Connection:
         self.asked: deque[Asked] = deque()
         self.silent = False
         """Whether nothing gets over any more, and nobody is told."""
+        self.loses: Callable[[Any], None] | None = None
+        """Loses it, and what is to be changed."""
         self._network = network
         self._last_s = [0.0, 0.0]
 
@@ -172,17 +174,19 @@ class Server:
         if session is None or ensemble.is_down:
             return
         self.heard[session.number] = None
-        index = 0
         if isinstance(request, Ping):
             connection.to_client(connection.client.pong)
             return
-        asked = Asked(xid, request, index)
+        asked = Asked(xid, request, 0)
         connection.asked.append(asked)
         if isinstance(request, Sync):
             asked.index = ensemble.last
         elif not isinstance(request, READS):
             if request is CloseInstance:
                 ensemble.sessions.pop(session.number, None)
+            elif connection.loses is not None:
+                connection.loses(request)
+                return
             asked.index = ensemble.submit(session.number, request, (self, asked))
         self._answer(connection)
 
@@ -269,6 +273,8 @@ class Ensemble:
     ) -> None:
         self.loop = network.loop
         self.network = network
+        self.ended: dict[int, None] = {}
+        """Those that were ended before their time."""
         self.sessions: dict[int, Session] = {}
         """Those that are not over, by number."""
         self.last = 0
