@@ -55,6 +55,10 @@ class Deletion(Struct, frozen=True, kw_only=True):
 AT_SOURCE, PASSED_ON, STORED = "at_source", "passed_on", "stored"
 """Where producers' messages of a mirrored topic are stored: there, where they send
 them themselves; there, where this cluster sends them on to; here."""
+SENT_BACK, RETURNED = "sent_back", "returned"
+"""Likewise, of one that was cut over and goes back: there, where this cluster sends
+them on to, while consumers read here; there, as at first, and what old routes still
+lead here is sent on."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -93,7 +97,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     writes: str = AT_SOURCE
     """Where the messages of producers are stored while it is mirrored.
 
-    From the second on, producers are led here, and consumers to the other cluster.
+    With `PASSED_ON` and `STORED`, producers are led here, and consumers to the other
+    cluster; with `SENT_BACK`, both are led here.
     """
     cut_offsets: list[int] = []
     """Of a topic that was cut over, by queue id: from which offset on messages were

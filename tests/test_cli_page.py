@@ -57,6 +57,7 @@ ELSEWHERE = {
     "migrate mirror": "takes another cluster; tests/gateway/cli/test_mirrors.py",
     "migrate cut-over": "takes another cluster; tests/gateway/cli/test_cut_over.py",
     "migrate finish": "likewise; tests/gateway/cli/test_migration_finish.py",
+    "migrate rollback": "likewise; tests/gateway/cli/test_rollback.py",
     "migrate status": "takes another cluster; tests/gateway/cli/test_cut_over.py",
     "migrate verify": "takes another cluster; tests/gateway/cli/test_mirror_checks.py",
     "migrate plan": "takes another cluster; tests/gateway/cli/test_migrate.py",

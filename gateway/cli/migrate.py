@@ -26,6 +26,7 @@ from ropeway.gateway.cli.migration_status import status
 from ropeway.gateway.cli.mirror_checks import verify
 from ropeway.gateway.cli.mirrors import mirror
 from ropeway.gateway.cli.output import print_json, progress
+from ropeway.gateway.cli.rollback import rollback
 from ropeway.gateway.cli.rows.migration import MigrationPlan
 from ropeway.gateway.cli.target import of_context
 
@@ -47,6 +48,7 @@ migrate.add_command(verify)
 migrate.add_command(cut_over)
 migrate.add_command(status)
 migrate.add_command(finish)
+migrate.add_command(rollback)
 
 
 @migrate.command(epilog=example(_PLAN, "ropeway migrate plan --source rocketmq --json"))

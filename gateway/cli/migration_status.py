@@ -9,6 +9,7 @@ import click
 from ropeway.client import admin_inventory, admin_migration_status
 from ropeway.client.admin_cut_over import AT_SOURCE
 from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.admin_rollback import RETURNED, SENT_BACK
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
@@ -76,8 +77,10 @@ def _row(one: Standing) -> TopicStanding:
 
 
 def _next(one: Standing) -> str:
-    if one.stage == admin_migration_status.FINISHED:
+    if one.stage in (admin_migration_status.FINISHED, RETURNED):
         return ""
+    if one.stage == SENT_BACK:
+        return "ropeway migrate rollback"
     if one.stage == admin_migration_status.MOVED:
         return "ropeway migrate finish"
     falls_behind = bool(one.missing) and one.left_s is None

@@ -43,7 +43,7 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from ropeway.routing.api import AT_SOURCE, PERM_WRITE, Topic
+from ropeway.routing.api import AT_SOURCE, PERM_WRITE, RETURNED, SENT_BACK, Topic
 from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
@@ -68,10 +68,12 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     source = None if request.own_only else context.node.source
     theirs = None
     if source is not None and (
-        topic is None or topic.mirrored or _is_of_both(request.topic, context)
+        topic is None
+        or (topic.mirrored and topic.writes != SENT_BACK)
+        or _is_of_both(request.topic, context)
     ):
         theirs = await source.find(request.topic, brokers)
-        if topic is None or (topic.mirrored and topic.writes == AT_SOURCE):
+        if topic is None or (topic.mirrored and topic.writes in (AT_SOURCE, RETURNED)):
             if theirs is not None:
                 return Answer(body=theirs.body)
             topic = None
@@ -89,6 +91,8 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     # Of a mirror that is asked about as one of both, producers are led here.
     is_led = theirs is not None and topic.mirrored
     perm = PERM_WRITE if is_led else topic.perm
+    if topic.mirrored and topic.writes == SENT_BACK:
+        perm |= PERM_WRITE
     order = routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
     route = bodies.TopicRoute(
         broker_datas=[brokers[broker] for broker, _ in places],

@@ -10,6 +10,7 @@ import msgspec
 from ropeway.client.errors import RemotingError
 from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
+from ropeway.gateway.processors.lead_back import goes_back, lead_back
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import FINISHED, HELD
@@ -43,6 +44,9 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
             "start it with --migrate-from",
         )
     sends = source.sends
+    if topic is not None and not (topic.setup.mirrored or sends.is_held(topic.name)):
+        # It was held to go back to the source, and that did not come.
+        topic.passed_on = False
     if topic is None or not topic.passed_on or sends.is_held(request.topic):
         released = partial(sends.released, request.topic)
         raise NotPreparedError(request.topic, released)
@@ -68,16 +72,25 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
 
 
 async def lead_writes(request: CreateTopic, context: Context) -> None:
-    """Have producers' messages of a mirror be stored elsewhere, and nothing else.
+    """Have producers' messages of a topic be stored elsewhere, and nothing else.
 
     Raises:
-        Refusal: It is no mirror; or they could be stored at both, or at neither.
+        Refusal: It does not migrate; or they could be stored at both, or at neither.
     """
+    topic = context.node.topics.get(request.topic)
+    if request.writes == FINISHED:
+        await _finish(request.topic, context)
+    elif topic is not None and goes_back(request, topic):
+        await lead_back(request, context, topic)
+    else:
+        await _lead_here(request, context, topic)
+
+
+async def _lead_here(
+    request: CreateTopic, context: Context, topic: ServedTopic | None
+) -> None:
+    """A step of a mirror that is cut over."""
     node, name, wanted = context.node, request.topic, request.writes
-    topic = node.topics.get(name)
-    if wanted == FINISHED:
-        await _finish(name, context)
-        return
     sends = node.source.sends if node.source is not None else None
     if topic is None or not topic.setup.mirrored:
         raise _refusal(f"topic {name} is no mirror")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ropeway.client.message import MessageQueue
     from ropeway.gateway.wire.message import Message
 
+ORIGIN = "ROPEWAY_ORIGIN"
+"""A property of copies that a rollback sends: TOPIC/QUEUE-ID/OFFSET here."""
 _GROUP = "ropeway-migrate"
 """The producer group of what is sent."""
 _KEPT_FLAGS = stored.COMPRESSED_FLAG | stored.COMPRESSION_TYPE_MASK

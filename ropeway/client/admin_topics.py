@@ -269,7 +269,12 @@ async def update(
 
 
 async def lead_writes(
-    admin: Admin, topic: str, writes: str, hold: str | None = None
+    admin: Admin,
+    topic: str,
+    writes: str,
+    hold: str | None = None,
+    *,
+    ends: str | None = None,
 ) -> None:
     """Have a Ropeway of one broker store producers' messages of a topic elsewhere.
 
@@ -278,6 +283,7 @@ async def lead_writes(
         topic: One that migrates.
         writes: Where, as of `CreateTopic.writes`.
         hold: The name of the moment in which nobody stores them.
+        ends: How far the source has each queue, joined by commas.
 
     Raises:
         TopicNotFoundError: There is no such topic.
@@ -293,6 +299,7 @@ async def lead_writes(
         perm=config.perm,
         writes=writes,
         hold=hold,
+        ends=ends,
     )
     await admin.ask_broker(broker, header)
 

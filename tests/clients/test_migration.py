@@ -13,6 +13,7 @@ import pytest
 from ropeway.client import Admin
 from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.admin_rollback import Rollback
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each
 from tests.ropeway.client.scenario import PATIENT
@@ -20,7 +21,7 @@ from tests.system.rocketmq import SMALL, RocketMQ
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Coroutine, Iterable, Iterator, Sequence
 
     from tests.clients.fixtures import Agents
     from tests.clients.harness import Event
@@ -156,6 +157,74 @@ async def cut_over(
         return await asyncio.gather(*starmap(move, enumerate(topics)))
 
 
+async def roll_back(
+    source: RocketMQ, target: Ropeway, topics: Sequence[str], group: str
+) -> list[float]:
+    """Take each topic back by itself; for how long its producers were held."""
+    async with (
+        Admin(source.name_server, config=PATIENT) as there,
+        Admin(target.name_server, config=PATIENT) as here,
+    ):
+
+        async def take(number: int, topic: str) -> float:
+            await asyncio.sleep(number * APART_S)
+            done = await Rollback(there, here, Mirror(there, here)).roll_back(
+                [topic],
+                [f"{group}-{number}"],
+                lambda step: print(f"{time.time():.1f} {step}"),
+            )
+            assert done.waiting == {topic: 0}
+            return done.paused_s
+
+        return await asyncio.gather(*starmap(take, enumerate(topics)))
+
+
+class Sender:
+    """Sends to topics, a message of each at a time, to queues in turn."""
+
+    def __init__(self, ours: Session, topics: Sequence[str]) -> None:
+        self._ours = ours
+        self.sent: dict[str, list[Event]] = {topic: [] for topic in topics}
+        self.refused = 0
+
+    def send(self, seconds: float) -> None:
+        """Send for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for topic, of_topic in self.sent.items():
+                shard = len(of_topic)
+                message = {"body": f"{shard}", "shard": shard}
+                call = self._ours.call(
+                    "produce", topic=topic, messages=[message], mode="ordered"
+                )
+                found = call.finish().events("sent")
+                self.refused += not found
+                of_topic.extend({**one, "at_s": time.time()} for one in found)
+            time.sleep(0.05)
+
+    def send_during(self, work: Coroutine[None, None, list[float]]) -> list[float]:
+        """Send until work is done; what it returns."""
+        with ThreadPoolExecutor(1) as pool:
+            doing = pool.submit(asyncio.run, work)
+            while not doing.done():
+                self.send(0.5)
+            return doing.result()
+
+    def tell(
+        self, client: Client, topic: str, received: list[Event], held_s: float
+    ) -> None:
+        """Print what producers and consumers noticed."""
+        of_topic = self.sent[topic]
+        repeats = len(received) - len({one["body"] for one in received})
+        print(
+            f"{client.name}: {len(of_topic)} sent, {self.refused} refused; held "
+            f"{held_s * 1000:.0f} ms, producer pause "
+            f"{_longest(one['at_s'] for one in of_topic):.2f} s, consumer gap "
+            f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
+            f"{repeats} repeats"
+        )
+
+
 @pytest.mark.slow
 @each(JAVA_5, JAVA_4)
 def test_cut_overs_lose_nothing_and_keep_order(
@@ -169,53 +238,60 @@ def test_cut_overs_lose_nothing_and_keep_order(
         ours.introduce(topic, its)
         asyncio.run(mirrored(source, target, topic))
         consumers.append(ours.start("consume", topic=topic, group=its, orderly=True))
-    sent: dict[str, list[Event]] = {topic: [] for topic in topics}
-    failed = 0
-
-    def send(seconds: float) -> None:
-        """Send for so long, a message of each topic at a time, to queues in turn."""
-        nonlocal failed
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for topic, of_topic in sent.items():
-                shard = len(of_topic)
-                message = {"body": f"{shard}", "shard": shard}
-                call = ours.call(
-                    "produce", topic=topic, messages=[message], mode="ordered"
-                )
-                found = call.finish().events("sent")
-                failed += not found
-                of_topic.extend({**one, "at_s": time.time()} for one in found)
-            time.sleep(0.05)
-
-    send(35)  # consumers know both clusters by then
-    with ThreadPoolExecutor(1) as pool:
-        moving = pool.submit(asyncio.run, cut_over(source, target, topics, group))
-        while not moving.done():
-            send(0.5)
-        held = moving.result()
-    send(40)
+    sender = Sender(ours, topics)
+    sender.send(35)  # consumers know both clusters by then
+    held = sender.send_during(cut_over(source, target, topics, group))
+    sender.send(40)
     for number, (topic, consumer) in enumerate(zip(topics, consumers, strict=True)):
-        of_topic = sent[topic]
+        of_topic = sender.sent[topic]
         received = consumer.wait_for_bodies(bodies(of_topic))
         consumer.stop()
-        brokers = [one["broker"] for one in of_topic]
-        came_over = brokers.index(TARGET)
-        assert set(brokers[:came_over]) == {SOURCE}
-        assert set(brokers[came_over:]) == {TARGET}
+        came_over(of_topic, SOURCE, TARGET)
         for queue in {one["queue"] for one in of_topic}:
             offsets = [one["offset"] for one in of_topic if one["queue"] == queue]
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
             came = [one["offset"] for one in received if one["queue"] == queue]
             assert [*dict.fromkeys(came)] == sorted(set(came))
-        repeats = len(received) - len({one["body"] for one in received})
-        print(
-            f"{client.name}: {len(of_topic)} sent, {failed} refused; held "
-            f"{held[number] * 1000:.0f} ms, producer pause "
-            f"{_longest(one['at_s'] for one in of_topic):.2f} s, consumer gap "
-            f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
-            f"{repeats} repeats"
-        )
+        sender.tell(client, topic, received, held[number])
+
+
+def came_over(sent: list[Event], old: str, new: str) -> None:
+    """From one message to the next."""
+    brokers = [one["broker"] for one in sent]
+    first = brokers.index(new)
+    assert set(brokers[:first]) == {old}
+    assert set(brokers[first:]) == {new}
+
+
+@pytest.mark.slow
+@each(JAVA_5, JAVA_4)
+def test_rollbacks_lose_nothing_and_keep_order(
+    agents: Agents, client: Client, source: RocketMQ, target: Ropeway, group: str
+):
+    ours = Session(agents.of(client), target.name_server)
+    topics = [f"returned-{group}-{number}" for number in range(RUNS)]
+    for number, topic in enumerate(topics):
+        ours.introduce(topic, f"{group}-{number}")
+        asyncio.run(mirrored(source, target, topic))
+    asyncio.run(cut_over(source, target, topics, group))
+    consumers = [
+        ours.start("consume", topic=topic, group=f"{group}-{number}", orderly=True)
+        for number, topic in enumerate(topics)
+    ]
+    sender = Sender(ours, topics)
+    sender.send(35)
+    held = sender.send_during(roll_back(source, target, topics, group))
+    sender.send(40)
+    for number, (topic, consumer) in enumerate(zip(topics, consumers, strict=True)):
+        of_topic = sender.sent[topic]
+        received = consumer.wait_for_bodies(bodies(of_topic))
+        consumer.stop()
+        came_over(of_topic, TARGET, SOURCE)
+        for queue in {one["queue"] for one in of_topic}:
+            sent = [one["body"] for one in of_topic if one["queue"] == queue]
+            came = [one["body"] for one in received if one["queue"] == queue]
+            assert [one for one in dict.fromkeys(came) if one in sent] == sent
+        sender.tell(client, topic, received, held[number])
 
 
 def _longest(times_s: Iterable[float]) -> float:

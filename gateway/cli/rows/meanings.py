@@ -205,8 +205,9 @@ MEANINGS = {
     "slaves": "The nodes that take over, in this order.",
     "sources": "Addresses that the policy is for; empty: all.",
     "stack": "The stacks of the consumer's threads; null where it does not say.",
+    "sent": "Messages that this command sent to the source.",
     "stage": "at_source, mirrored, passed_on or stored while it is cut over, "
-    "moved, or finished.",
+    "moved, sent_back while it is rolled back, returned, or finished.",
     "started": "When the node started.",
     "state": "ok, or what is wrong in words; of a check ok, warning or problem.",
     "status": "Of a send: SEND_OK, or what is missing to it. Of a user: enable or "
@@ -232,6 +233,7 @@ MEANINGS = {
     "took_ms": "How long it took; null where it was not done.",
     "topic": "The topic's name.",
     "topics": "The topics: how many, or an object for each.",
+    "translated": "An object for each group and queue.",
     "trimmed": "Messages that were given up.",
     "type": "Of a user: Super or Normal. Of a subscription: TAG or SQL92.",
     "under_way": "Messages that are stored and delivered to nobody yet.",
@@ -245,6 +247,7 @@ MEANINGS = {
     "values": "The value at each worker.",
     "version": "The version of the node, or of the client.",
     "waiting": "What waits on the broker: how many of each kind.",
+    "waits": "Messages that are stored here later, when they are due.",
     "would": "What would be done.",
     "write_queues": "Queues for sending, on the broker.",
 }

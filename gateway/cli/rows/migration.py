@@ -104,7 +104,7 @@ class TopicStanding(Row, frozen=True):
     topic: str
     stage: str
     """at_source, mirrored, passed_on or stored while it is cut over, moved,
-    finished."""
+    sent_back while it is rolled back, returned, finished."""
     to_copy: int | None
     """Messages that are not mirrored yet; null where there is no mirror."""
     behind_s: float | None
@@ -115,6 +115,36 @@ class TopicStanding(Row, frozen=True):
     """How long the rest takes at that rate; null where it does not get less."""
     next: str
     """The command that goes on, or why none can."""
+
+
+class RolledBackTopic(Row, frozen=True):
+    """A topic that clients use at the source again."""
+
+    topic: str
+    sent: int
+    """Messages that this command sent there."""
+    waits: int
+    """Messages that are not due here yet."""
+    took_ms: int | None
+    paused_ms: int | None
+    """How long producers waited, as of `MigratedTopic`."""
+
+
+class TranslatedOffset(Row, frozen=True):
+    """Where a group goes on in a queue at the source, and where it did here."""
+
+    group: str
+    topic: str
+    queue_id: int
+    at_target: int
+    at_source: int
+
+
+class RolledBack(Row, frozen=True):
+    """Topics that went back to the source, and their groups' offsets."""
+
+    topics: list[RolledBackTopic]
+    translated: list[TranslatedOffset]
 
 
 class FinishedTopic(Row, frozen=True):

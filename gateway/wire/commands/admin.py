@@ -40,7 +40,10 @@ class CreateTopic(Header, frozen=True):
     """Likewise, of a mirror: where producers' messages are stored from now on, as of
     `routing.api.Topic`; or `HELD`: for a moment nowhere, senders wait."""
     hold: str | None = None
-    """Likewise: names the moment. Only while it lasts they can be stored here."""
+    """Likewise: names the moment. Only while it lasts they can be stored elsewhere."""
+    ends: str | None = None
+    """Likewise, of a topic that goes back to a source: up to which offset the source
+    has each queue, from queue 0 on, joined by commas."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)

@@ -17,6 +17,8 @@ from ropeway.gateway.cli.migration_status import _row
         (Standing("a", "stored"), "ropeway migrate cut-over"),
         (Standing("a", "moved"), "ropeway migrate finish"),
         (Standing("a", "finished"), ""),
+        (Standing("a", "sent_back"), "ropeway migrate rollback"),
+        (Standing("a", "returned"), ""),
         (Standing("a", "mirrored", why="it is compacted"), "it is compacted"),
     ],
 )

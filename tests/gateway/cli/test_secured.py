@@ -76,6 +76,7 @@ WALK = {
     "migrate finish": "copied --source another --wait 0 --yes",
     "migrate mirror": "elsewhere --source another --exit-at-end",
     "migrate plan": "--source another",
+    "migrate rollback": "copied --source another --settle 0",
     "migrate status": "copied --source another --look 0.1",
     "migrate verify": "copied --source another --wait 0",
     "offset export": "kitchen",
@@ -114,6 +115,7 @@ WALK = {
 REFUSED = {
     "broker remove": "broker-9",
     "migrate finish": "copied",
+    "migrate rollback": "copied",
     "route create": "orders",
     "route delete": "orders",
     "route drain": "127.0.0.1:1",

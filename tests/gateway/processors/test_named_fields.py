@@ -82,6 +82,7 @@ OTHERS = {
     "client_addr",
     "client_id",
     "data_version",
+    "ends",
     "default_topic",
     "exp",
     "exp_type",

@@ -54,7 +54,7 @@ UNDECLARED_CAPTURES = {9999: "does not exist, to see how a broker refuses it"}
 
 NOT_IN_JAVAS_CLASS = {
     "GetRouteInfo": {"ownOnly"},
-    "CreateTopic": {"allBrokers", "begins", "hold", "writes"},
+    "CreateTopic": {"allBrokers", "begins", "ends", "hold", "writes"},
     "PullMessage": {"bulk"},
     "QueryMessage": {"_UNIQUE_KEY_QUERY"},
     "SendReply": {"MSG_REGION", "TRACE_ON"},

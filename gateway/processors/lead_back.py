@@ -1,0 +1,113 @@
+"""Steps of a topic that was cut over and goes back to its source."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ropeway.gateway.node.source_sends import HOLD_S
+from ropeway.gateway.node.topic_changes import TopicError
+from ropeway.gateway.processors.context import Refusal
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import HELD
+from ropeway.routing.api import PERM_WRITE, RETURNED, SENT_BACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.source_sends import SourceSends
+    from ropeway.gateway.processors.context import Context
+    from ropeway.gateway.wire.commands.admin import CreateTopic
+    from ropeway.routing.api import Topic
+
+_LOOK_S = 0.005
+
+
+def goes_back(request: CreateTopic, topic: ServedTopic) -> bool:
+    """Whether it is a step of one that was cut over, and not of a mirror."""
+    return bool(topic.setup.cut_offsets) and (
+        request.writes in (SENT_BACK, RETURNED)
+        or (request.writes == HELD and not topic.setup.mirrored)
+    )
+
+
+async def lead_back(request: CreateTopic, context: Context, topic: ServedTopic) -> None:
+    """Hold producers' messages, have them be sent to the source, or clients led there.
+
+    Raises:
+        Refusal: It is not the next step, or the source lacks messages.
+    """
+    node, name, wanted = context.node, topic.name, request.writes
+    if node.source is None:
+        raise _refusal("this node knows no source; start it with --migrate-from")
+    sends = node.source.sends
+    if wanted == HELD and not topic.setup.mirrored:
+        await _hold(topic, request.hold or "", sends)
+    elif wanted == SENT_BACK and not topic.setup.mirrored:
+        if not (topic.passed_on and sends.is_held(name, request.hold or "")):
+            raise _refusal(
+                f"messages of topic {name} were held for too long; try again"
+            )
+        if _lacks(topic, request.ends or ""):
+            raise _refusal(f"the source lacks messages of topic {name}; copy them")
+        # Nothing is stored here any more, however long it takes to write that down.
+        sends.hold_on(name)
+        try:
+            await _change(context, name, _sent_back)
+        finally:
+            sends.release(name)
+    elif wanted == RETURNED and topic.setup.writes in (SENT_BACK, RETURNED):
+        await _change(context, name, _returned)
+    else:
+        raise _refusal(
+            f"topic {name} is not to be {wanted:.80} now; allowed: {HELD}, "
+            f"{SENT_BACK}, {RETURNED}, one after the other"
+        )
+
+
+async def _hold(topic: ServedTopic, hold: str, sends: SourceSends) -> None:
+    """Have senders wait; returns when all that was sent before is stored."""
+    await sends.hold(topic.name, hold)
+    topic.passed_on = True
+    clock = asyncio.get_running_loop().time
+    end_s = clock() + HOLD_S
+    while any(one.end < one.next_offset for one in topic.partitions):
+        if clock() >= end_s:
+            raise _refusal(f"messages of topic {topic.name} are not stored in time")
+        await asyncio.sleep(_LOOK_S)
+
+
+def _lacks(topic: ServedTopic, ends: str) -> bool:
+    words = ends.split(",")
+    return len(words) != len(topic.partitions) or any(
+        not word.isascii() or not word.isdigit() or int(word[:20]) < one.next_offset
+        for word, one in zip(words, topic.partitions, strict=True)
+    )
+
+
+async def _change(
+    context: Context, name: str, change: Callable[[Topic], Topic]
+) -> None:
+    def changed(old: Topic | None) -> Topic:
+        if old is None:
+            raise TopicError(f"topic {name} was deleted meanwhile")
+        return change(old)
+
+    await context.node.topics.change(name, changed)
+
+
+def _sent_back(old: Topic) -> Topic:
+    return msgspec.structs.replace(
+        old, mirrored=True, perm=old.perm & ~PERM_WRITE, writes=SENT_BACK
+    )
+
+
+def _returned(old: Topic) -> Topic:
+    return msgspec.structs.replace(old, writes=RETURNED)
+
+
+def _refusal(complaint: str) -> Refusal:
+    return Refusal(ResponseCode.INVALID_PARAMETER, complaint)

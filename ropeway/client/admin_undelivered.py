@@ -1,0 +1,164 @@
+"""Messages of one topic that wait on a broker: for a time, an end, or another try.
+
+RocketMQ's brokers keep them in topics of their own, which are read for it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ropeway.client import admin_copies
+from ropeway.client.admin_transactions import open_transactions
+from ropeway.client.admin_under_way import (
+    HALF_GROUP,
+    HALF_TOPIC,
+    SCHEDULE_GROUP,
+    delay_offsets,
+    timed_by_topic,
+)
+from ropeway.client.errors import ResponseError
+from ropeway.client.lags import QueueSpan, read_spans
+from ropeway.client.send_request import RETRY_PREFIX, SCHEDULE_TOPIC
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import GetTopicStats
+from ropeway.gateway.wire.commands.broker_admin import (
+    GetAllDelayOffset,
+    GetTimerMetrics,
+)
+from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
+
+if TYPE_CHECKING:
+    from ropeway.client.admin import Admin
+    from ropeway.client.message import MessageQueue
+
+_MOST = 10_000
+"""So many that wait at a Ropeway are looked at."""
+
+
+class Undelivered:
+    """Counts them.
+
+    Args:
+        admin: Asks; Ropeway's brokers, or RocketMQ's from 4.9 on.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    async def delayed(self, topic: str, broker: str) -> int:
+        """Count what waits at a delay level, retries among it.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
+        done: dict[int, int] = {}
+        with suppress(ResponseError):
+            # A Ropeway keeps it as a group's offsets.
+            answer = await self._admin.ask_broker(broker, GetAllDelayOffset())
+            done = delay_offsets(answer.body)
+        count = 0
+        for span in await self._spans(SCHEDULE_TOPIC, broker):
+            # Level 1 is queue 0.
+            at = done.get(span.queue.queue_id + 1)
+            if at is None:
+                at = await self._committed(SCHEDULE_GROUP, span.queue)
+            count += await self._count(topic, span, at)
+        return count
+
+    async def timed(self, topic: str, broker: str) -> int:
+        """Count what waits for a time.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
+        try:
+            return len(await self._admin.waiting(topic, max_messages=_MOST))
+        except ResponseError as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+        try:
+            answer = await self._admin.ask_broker(broker, GetTimerMetrics())
+        except ResponseError as error:
+            if error.code == ResponseCode.NO_PERMISSION:
+                raise
+            # 4.x has no timed messages, and 5.x may have them switched off.
+            return 0
+        return timed_by_topic(answer).get(topic, 0)
+
+    async def half(self, topic: str, broker: str) -> int:
+        """Count half messages of transactions that may be open; there may be fewer.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
+        try:
+            return len(await open_transactions(self._admin, topic=topic, most=_MOST))
+        except ResponseError as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+        count = 0
+        for span in await self._spans(HALF_TOPIC, broker):
+            at = await self._committed(HALF_GROUP, span.queue)
+            count += await self._count(topic, span, at)
+        return count
+
+    async def retries(self, topic: str, broker: str, group: str) -> int:
+        """Count what comes again to a group, and is due.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
+        count = 0
+        retry = f"{RETRY_PREFIX}{group}"
+        # Those of pops have topics of their own, with either name.
+        for name in (retry, f"{retry}_{topic}", f"{retry}+{topic}"):
+            for span in await self._spans(name, broker):
+                at = await self._committed(group, span.queue)
+                is_own = name != retry
+                count += await self._count(topic, span, at, every=is_own)
+        return count
+
+    async def _spans(self, topic: str, broker: str) -> list[QueueSpan]:
+        # Name servers are not told of all of a broker's own topics.
+        answer = await self._admin.ask_broker(
+            broker,
+            GetTopicStats(topic=topic),
+            expect=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
+        )
+        found = answer.code == ResponseCode.SUCCESS
+        return read_spans(answer.body) if found else []
+
+    async def _committed(self, group: str, queue: MessageQueue) -> int | None:
+        asked = QueryConsumerOffset(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=False,
+        )
+        answer = await self._admin.ask_broker(
+            queue.broker_name,
+            asked,
+            expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
+        )
+        found = answer.code == ResponseCode.SUCCESS
+        return answer.header(Offset).offset if found else None
+
+    async def _count(
+        self, topic: str, span: QueueSpan, at: int | None, *, every: bool = False
+    ) -> int:
+        """Those of a topic of the broker's that are for one, or came from one."""
+        begin = span.begin if at is None else max(at, span.begin)
+        if every:
+            return max(0, span.end - begin)
+        count = 0
+        async for message in admin_copies.messages(
+            self._admin, span.queue, begin, span.end
+        ):
+            pairs = names.parse(message.properties)
+            count += topic in (
+                pairs.get(names.REAL_TOPIC),
+                pairs.get(names.RETRY_TOPIC),
+            )
+        return count

@@ -1,0 +1,297 @@
+"""Topics go back to their source: nothing is lost, order holds, groups go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.client import (
+    Admin,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PushConsumer,
+    RemotingError,
+    admin_copies,
+    admin_groups,
+    admin_offsets,
+    admin_topics,
+)
+from ropeway.client.admin_finish import Finish
+from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.admin_rollback import RETURNED, SENT_BACK, Rollback, origin_of
+from ropeway.client.errors import AdminError, ResponseError
+from ropeway.gateway.wire.commands.admin import HELD
+from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
+from tests.ropeway.client.test_admin_cut_over import KilledError, led, led_to
+from tests.ropeway.client.test_admin_finish import moved
+from tests.ropeway.client.test_admin_mirrors import send, target
+
+if TYPE_CHECKING:
+    from ropeway.client import ReceivedMessage
+    from ropeway.client.admin_mirrors import Pair
+
+__all__ = ["led", "target"]
+
+SETTLE_S = 10.0
+"""Clients of these tests look at routes twice a second."""
+
+
+async def read_all(admin: Admin, topic: str) -> dict[tuple[int, int], bytes]:
+    """The messages of a topic, by queue and offset."""
+    found = {}
+    for queue in (await admin.route(topic)).read_queues:
+        end = (await admin.span(queue)).end
+        async for one in admin_copies.messages(admin, queue, 0, end):
+            found[queue.queue_id, one.queue_offset] = one.body
+    return found
+
+
+@scenario
+async def test_clients_go_back_without_loss_and_in_order(name_server, topic):
+    group = f"g-{topic}"
+    acknowledged: list[tuple[str, int, bytes]] = []
+    received: list[tuple[int, bytes]] = []
+    enough = asyncio.Event()
+
+    async def produce(producer: Producer) -> None:
+        while not enough.is_set():
+            body = b"number %d" % len(acknowledged)
+            try:
+                sent = await producer.send(Message(topic, body))
+            except RemotingError:
+                await asyncio.sleep(0.05)
+                continue
+            queue = sent.queue
+            acknowledged.append((queue.broker_name, queue.queue_id, body))
+            await asyncio.sleep(0.01)
+
+    async def handle(message: ReceivedMessage) -> None:
+        received.append((message.queue.queue_id, message.body))
+
+    async def acknowledge(broker: str, count: int) -> None:
+        await until(lambda: sum(one == broker for one, _, _ in acknowledged) >= count)
+
+    with led_to(name_server) as here:
+        async with (
+            Admin(name_server, config=PATIENT) as source,
+            Admin(here.name_server, config=PATIENT) as ours,
+            Producer(name_server, f"p-{topic}", config=PRODUCER) as early,
+            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
+        ):
+            await source.create_topic(topic, 2)
+            await send(early, topic, 4)
+            for admin in (source, ours):
+                await admin_groups.create(admin, group, {})
+            await moved(source, ours, topic)
+            consumer = PushConsumer(
+                here.name_server,
+                group,
+                config=CONSUMER,
+                consume_from=ConsumeFrom.FIRST_OFFSET,
+                orderly=True,
+            )
+            consumer.subscribe(topic, "*", handle)
+            producing = asyncio.create_task(produce(producer))
+            async with consumer:
+                await acknowledge("target-0", 50)
+                job = Rollback(source, ours, Mirror(source, ours), SETTLE_S)
+                assert await job.stage(topic) == "cut_over"
+                steps: list[str] = []
+                done = await job.roll_back([topic], [group], steps.append)
+                assert steps[-1] == f"lead clients of {topic} to the source"
+                assert await job.stage(topic) == RETURNED
+                assert done.sent[topic] >= 50
+                assert done.waiting == {topic: 0}
+                assert done.paused_s > 0
+                await acknowledge("broker-0", 50)
+                enough.set()
+                await producing
+                wanted = {body for _, _, body in acknowledged}
+                await until(lambda: wanted <= {body for _, body in received})
+            # The source has all of it, in the order of each queue.
+            stored = await read_all(source, topic)
+            for queue_id in (0, 1):
+                sent = [body for _, q, body in acknowledged if q == queue_id]
+                there = [
+                    body for (q, _), body in sorted(stored.items()) if q == queue_id
+                ]
+                assert there[2:] == sent
+                got = [body for q, body in received if q == queue_id]
+                assert [*dict.fromkeys(got)][2:] == sent
+
+
+@scenario
+async def test_groups_go_on_at_the_copy_of_their_next_message(name_server, topic):
+    with led_to(name_server) as here:
+        async with (
+            Admin(name_server, config=PATIENT) as source,
+            Admin(here.name_server, config=PATIENT) as ours,
+            Producer(name_server, f"p-{topic}", config=PRODUCER) as early,
+            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
+        ):
+            await source.create_topic(topic, 2)
+            await send(early, topic, 6)
+            await moved(source, ours, topic)
+            await send(producer, topic, 100)
+            # What came late to the source moves all copies there.
+            await admin_topics.update(source, topic, perm=6)
+            while not (await source.route(topic)).write_queues:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            async with Producer(name_server, f"q-{topic}", config=PRODUCER) as late:
+                await send(late, topic, 6)
+            groups = {f"g{at}-{topic}": at for at in (0, 2, 3, 4, 30, 53)}
+            (first, _) = pairs = await Mirror(source, ours).pairs(topic)
+            for group, at in groups.items():
+                for admin in (source, ours):
+                    await admin_groups.create(admin, group, {})
+                await admin_offsets.place(ours, group, {first.target: at})
+            job = Rollback(source, ours, Mirror(source, ours), 0)
+            done = await job.roll_back([topic], [*groups], lambda _: None)
+            # The late ones were brought here first, and are among the copies.
+            assert done.sent == {topic: 106}
+            assert {(one.group, one.here) for one in done.placed} == {*groups.items()}
+            for one in done.placed:
+                at = await admin_offsets.committed(source, one.group, one.pair.source)
+                assert at == one.at_source
+                # Up to the cut-over offsets are equal; then come the late ones.
+                assert at == (one.here if one.here <= 3 else one.here + 3)
+            for pair in pairs:
+                assert await copied(source, pair) == [*range(3, 56)]
+
+
+async def copied(source: Admin, pair: Pair) -> list[int]:
+    end = (await source.span(pair.source)).end
+    return [
+        origin
+        async for one in admin_copies.messages(source, pair.source, 0, end)
+        if (origin := origin_of(one, pair)) is not None
+    ]
+
+
+@scenario
+async def test_whatever_step_it_is_killed_at_it_goes_on(name_server, topic):
+    group, topics = f"g-{topic}", [topic, f"{topic}-too"]
+    with led_to(name_server) as here:
+        async with (
+            Admin(name_server, config=PATIENT) as source,
+            Admin(here.name_server, config=PATIENT) as ours,
+            Producer(name_server, f"p-{topic}", config=PRODUCER) as early,
+            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
+        ):
+            for admin in (source, ours):
+                await admin_groups.create(admin, group, {})
+            for each in topics:
+                await source.create_topic(each, 2)
+                await send(early, each, 4)
+                await moved(source, ours, each)
+                await send(producer, each, 6)
+            for last in range(1, 20):
+                steps: list[str] = []
+
+                def say(step: str, steps: list[str] = steps, last: int = last) -> None:
+                    if len(steps) == last:
+                        raise KilledError
+                    steps.append(step)
+
+                job = Rollback(source, ours, Mirror(source, ours), 0)
+                try:
+                    await job.roll_back(topics, [group], say)
+                except KilledError:
+                    continue
+                break
+            for each in topics:
+                assert await job.stage(each) == RETURNED
+                for pair in await Mirror(source, ours).pairs(each):
+                    assert await copied(source, pair) == [2, 3, 4]
+                (config,) = await source.topic_configs(each)
+                assert config.perm == 6
+            # Old routes lead here still, and what comes by them is sent on.
+            sent = await producer.send(Message(topic, b"by an old route"))
+            assert (await read_all(source, topic))[
+                sent.queue.queue_id, sent.queue_offset
+            ] == b"by an old route"
+            with pytest.raises(AdminError, match="has not moved"):
+                await Finish(source, ours).end(topic)
+
+
+@scenario
+async def test_what_was_not_due_goes_back_when_it_is(ropeway_gateway, topic, led):
+    where = ropeway_gateway.name_server
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(led.name_server, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await source.create_topic(topic, 1)
+        await moved(source, ours, topic)
+        await producer.send(Message(topic, b"soon", delay_ms=15_000))
+        await producer.send(Message(topic, b"in two hours", delay_level=18))
+        while not await ours.waiting(topic):  # noqa: ASYNC110 - only asking tells
+            await asyncio.sleep(0.01)
+        job = Rollback(source, ours, Mirror(source, ours), 0)
+        done = await job.roll_back([topic], [], lambda _: None)
+        if not done.sent[topic]:
+            assert done.waiting == {topic: 2}
+            while (  # noqa: ASYNC110 - only asking tells
+                done := await job.roll_back([topic], [], lambda _: None)
+            ).waiting[topic] > 1:
+                await asyncio.sleep(0.1)
+        while not (bodies := await read_all(source, topic)):
+            await job.roll_back([topic], [], lambda _: None)
+        assert [*bodies.values()] == [b"soon"]
+
+
+@scenario
+async def test_steps_that_are_not_next_are_refused(ropeway_gateway, topic, led):
+    where = ropeway_gateway.name_server
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(led.name_server, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        lead = admin_topics.lead_writes
+        await source.create_topic(topic, 2)
+        await moved(source, ours, topic)
+        await send(producer, topic, 2)
+        with pytest.raises(ResponseError, match="is not to be returned now"):
+            await lead(ours, topic, RETURNED)
+        with pytest.raises(ResponseError, match="were held for too long"):
+            await lead(ours, topic, SENT_BACK, "one", ends="1,1")
+        await lead(ours, topic, HELD, "one")
+        with pytest.raises(ResponseError, match="were held for too long"):
+            await lead(ours, topic, SENT_BACK, "another", ends="1,1")
+        for ends in ("0,1", "1", "x,1"):
+            # A busy machine may be late for a hold.
+            said = "were held for too long"
+            while "were held for too long" in said:
+                await lead(ours, topic, HELD, "one")
+                with pytest.raises(ResponseError) as refused:
+                    await lead(ours, topic, SENT_BACK, "one", ends=ends)
+                said = str(refused.value)
+            assert "the source lacks messages of" in said
+        # A hold ends by itself, and what waited is stored here.
+        await send(producer, topic, 2)
+        assert len(await read_all(ours, topic)) == 4
+        assert not await read_all(source, topic)
+
+
+@scenario
+async def test_what_cannot_go_back_stays_where_it_is(ropeway_gateway, topic, target):
+    where = ropeway_gateway.name_server
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(target.name_server, config=PATIENT) as ours,
+    ):
+        await source.create_topic(topic, 2)
+        job = Rollback(source, ours, Mirror(source, ours), 0)
+        with pytest.raises(AdminError, match="is not at the target"):
+            await job.stage(topic)
+        await Mirror(source, ours).prepare(topic)
+        with pytest.raises(AdminError, match="has not moved; its source has it"):
+            await job.roll_back([topic], [], lambda _: None)
+        await ours.create_topic(f"{topic}-ours", 1)
+        with pytest.raises(AdminError, match="was not cut over here, or is finished"):
+            await job.roll_back([f"{topic}-ours"], [], lambda _: None)
