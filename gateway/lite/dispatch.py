@@ -9,6 +9,7 @@ Source: PopLiteMessageProcessor.java, RocketMQ 5.5.0.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from ropeway.gateway.lite.subscribers import Subscriber, Subscribers
     from ropeway.gateway.pop.order import OrderBook, Place
     from ropeway.storage.api import Partition
+
+
+_LOOK_AT_ONCE = 1000
+"""Lite topics: everybody waits meanwhile."""
 
 
 class LiteState(NamedTuple):
@@ -65,6 +70,7 @@ class LiteDispatch:
     def __init__(self, state: LiteState) -> None:
         self._follower, self._subscribers, self._book, self._progress = state
         self._reading: set[Place] = set()
+        self._looks = 0
 
     async def pop(
         self,
@@ -134,6 +140,9 @@ class LiteDispatch:
         invisible_ms: int,
         attempt: str | None,
     ) -> None:
+        self._looks += 1
+        if self._looks % _LOOK_AT_ONCE == 0:
+            await asyncio.sleep(0)
         place = (subscriber.group, names.queue_name(parent.name, lite), queue_id)
         partition = parent.queues[queue_id].partition
         start = max(self._progress.get(place) or 0, partition.first)
@@ -153,7 +162,7 @@ class LiteDispatch:
             self._reading.discard(place)
         if (
             not offsets
-            or lite not in subscriber.lites
+            or not subscriber.wants(lite)
             or max(self._progress.get(place) or 0, partition.first) != start
         ):
             if wanted:

@@ -164,6 +164,11 @@ class Follower:
             self._look_at(queue)
         return parent
 
+    def names(self, parent: str) -> list[str]:
+        """The lite topics of a parent that have messages, as far as they are known."""
+        found = self.parents.get(parent)
+        return found.catalogue.names() if found is not None else []
+
     def is_behind(self, parent: Parent) -> bool:
         """Whether a queue has messages that are not noted."""
         return any(

@@ -31,6 +31,8 @@ class LiteGroup(NamedTuple):
     """Whether who subscribes after an unsubscription begins at the first message."""
     quota: int
     """Lite topics that one client may subscribe to."""
+    wants_all: bool
+    """Whether its clients consume every lite topic of the parent, and name none."""
 
 
 def of_group(given: Mapping[str, str]) -> LiteGroup:
@@ -42,6 +44,8 @@ def of_group(given: Mapping[str, str]) -> LiteGroup:
         given.get(attributes.LITE_RESET_EXCLUSIVE) == "true",
         given.get(attributes.LITE_RESET_UNSUBSCRIBED) == "true",
         quota,
+        # Whatever it is set to: isWildcardLiteGroup.
+        attributes.LITE_WILDCARD in given,
     )
 
 

@@ -86,7 +86,9 @@ class Lite:
         state = LiteState(self._follower, self.subscribers, self._book, progress)
         self._dispatch = LiteDispatch(state)
         self._resetting = Resetting(self._follower, progress, self._book)
-        self._upkeep = Upkeep(broker.topics, self._follower, progress, self._book)
+        self._upkeep = Upkeep(
+            broker.topics, self._follower, progress, self._book, self.subscribers.forget
+        )
         self.views = Views(state)
         self._running: list[asyncio.Task[None]] = []
         self._tasks = Tasks()
@@ -240,8 +242,7 @@ class Lite:
     def _take_from_others(self, one: Subscriber, lite: str) -> bool:
         taken = False
         for other in self.subscribers.of(one.parent, lite, one.group):
-            if other is not one:
-                self.subscribers.drop(other, lite)
+            if other is not one and self.subscribers.drop(other, lite):
                 self._left_out(other.group, other.client_id, lite)
                 taken = True
         return taken
@@ -263,10 +264,17 @@ class Lite:
     ) -> None:
         """A client says all that it wants: again, since it was said before.
 
+        Of a group that wants all lite topics it need not name any.
+
         Raises:
             SubscriptionQuotaError: They are too many, and nothing was changed.
         """
         self._check_quota(group, lites)
+        if group.wants_all:
+            if not one.wants_all:
+                self.subscribers.add_all(one, self._follower.names(one.parent))
+            return
+        self.subscribers.drop_all(one)
         for lite in one.lites.difference(lites):
             self.subscribers.drop(one, lite)
         added = [
@@ -280,7 +288,7 @@ class Lite:
 
     def _others(self, one: Subscriber, lite: str) -> bool:
         found = self.subscribers.of(one.parent, lite, one.group)
-        return any(other is not one for other in found)
+        return any(other is not one and lite in other.lites for other in found)
 
     def gone(self, client_id: str, group: str, principal: Principal | None) -> None:
         """A client of a principal has ended; another's goes on."""
@@ -292,7 +300,8 @@ class Lite:
         """Have a group's clients, or one, look at all that they subscribe to."""
         for one in self.subscribers:
             if one.group == group and client_id in (None, one.client_id):
-                self.subscribers.announce(one.parent, one.lites, group)
+                known = self._follower.names(one.parent) if one.wants_all else one.lites
+                self.subscribers.announce(one.parent, known, group)
 
     async def wait(self, one: Subscriber, timeout_s: float) -> bool:
         """Wait until there may be something for a client; False where it took too long.

@@ -12,6 +12,8 @@ from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ropeway.gateway.lite.follower import Follower, Parent
     from ropeway.gateway.lite.group_offsets import GroupOffsets
     from ropeway.gateway.node.served_topic import ServedTopic
@@ -32,6 +34,7 @@ class Upkeep:
         follower: Knows their lite topics.
         progress: How far groups are.
         book: What is out.
+        gone: Called with a parent and its lite topics that are forgotten.
     """
 
     def __init__(
@@ -40,11 +43,13 @@ class Upkeep:
         follower: Follower,
         progress: GroupOffsets,
         book: OrderBook,
+        gone: Callable[[str, list[str]], None],
     ) -> None:
         self._topics = topics
         self._follower = follower
         self._progress = progress
         self._book = book
+        self._gone = gone
 
     async def clean(self, now_ms: int) -> None:
         """Forget what is due."""
@@ -74,6 +79,7 @@ class Upkeep:
     async def _drop(self, parent: Parent, lites: list[str]) -> None:
         for lite in lites:
             self.forget_progress(parent.name, lite)
+        self._gone(parent.name, lites)
         await self._follower.store.run(Store.drop, parent.name, lites)
 
     async def _cut(self, parent: Parent) -> None:

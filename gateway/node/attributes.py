@@ -96,6 +96,7 @@ EXCLUSIVE = "Exclusive"
 LITE_RESET_EXCLUSIVE = "lite.sub.reset.offset.exclusive"
 LITE_RESET_UNSUBSCRIBED = "lite.sub.reset.offset.unsubscribe"
 LITE_QUOTA = "lite.sub.client.quota"
+LITE_WILDCARD = "lite.sub.wildcard"
 _YES_OR_NO = _OneOf(frozenset({"true", "false"}), changeable=True)
 
 GROUP_ATTRIBUTES: dict[str, _OneOf | _Whole | _Text] = {
@@ -105,9 +106,10 @@ GROUP_ATTRIBUTES: dict[str, _OneOf | _Whole | _Text] = {
     LITE_RESET_EXCLUSIVE: _YES_OR_NO,
     LITE_RESET_UNSUBSCRIBED: _YES_OR_NO,
     LITE_QUOTA: _Whole(-1, _MOST),
+    LITE_WILDCARD: _Text(),
 }
-"""What a group may have. A real broker also knows lite.sub.wildcard, and
-lite.sub.client.max.event.cnt, a bound that nothing here needs."""
+"""What a group may have. A real broker also knows lite.sub.client.max.event.cnt, a
+bound that nothing here needs."""
 
 
 def entry_format(given: Mapping[str, str]) -> EntryFormat:

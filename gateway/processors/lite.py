@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ropeway.gateway.lite import lite_attributes, names
 from ropeway.gateway.lite.offset_reset import Begin
+from ropeway.gateway.node import attributes
 from ropeway.gateway.pop.pop_receive import MAX_BYTES
 from ropeway.gateway.processors import pop
 from ropeway.gateway.processors.context import Answer, Context, Refusal
@@ -210,6 +211,13 @@ def _check_names(wanted: LiteSubscription) -> None:
 async def _add(
     lite: Lite, one: Subscriber, bound: LiteGroup, wanted: LiteSubscription
 ) -> None:
+    if bound.wants_all:
+        raise Refusal(
+            ResponseCode.ILLEGAL_OPERATION,
+            "subscribe lite operation is not supported for this group: with "
+            f"{attributes.LITE_WILDCARD} its clients have all lite topics; allowed: "
+            f"{COMPLETE_ADD}",
+        )
     begin = _begin(wanted.offset_option)
     await lite.subscribe(one, bound, wanted.lite_topic_set or (), begin)
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ropeway.acl.api import Need
+    from ropeway.gateway.lite.subscribers import Subscriber
     from ropeway.gateway.lite.views import Lag
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.node.served_topic import ServedTopic
@@ -63,7 +64,7 @@ def get_broker_lite_info(_: GetBrokerLiteInfo, context: Context) -> Answer:
         current_lmq_num=count,
         event_map_size=len(subscribers),
         group_meta=_groups(node),
-        lite_subscription_count=sum(len(one.lites) for one in subscribers),
+        lite_subscription_count=sum(len(_named(one)) for one in subscribers),
         max_lmq_num=node.config.limits.lite_topics,
         offset_table_size=sum(len(offsets.topics(one)) for one in offsets.groups()),
         order_info_count=node.lite.views.in_hand(),
@@ -115,8 +116,12 @@ async def get_lite_topic_info(request: GetLiteTopicInfo, context: Context) -> An
         or not known.route
         or names.broker(lite, known.route) == node.config.broker,
         subscriber=[
-            lite_bodies.ClientGroup(one.client_id, one.group)
-            for one in node.lite.subscribers.of(topic.name, lite)
+            lite_bodies.ClientGroup(client_id, group)
+            for client_id, group in dict.fromkeys(
+                # As a real broker names a group that wants all.
+                ("*" if one.wants_all else one.client_id, one.group)
+                for one in node.lite.subscribers.of(topic.name, lite)
+            )
         ],
         topic_offset=TopicOffset(
             last_update_timestamp=last_ms, max_offset=count, min_offset=0
@@ -149,13 +154,21 @@ def get_lite_client_info(request: GetLiteClientInfo, context: Context) -> Answer
         client_id=request.client_id,
         group=group,
         last_access_time=_NEVER if one is None else one.seen_ms,
-        lite_topic_count=-1 if one is None else len(one.lites),
-        lite_topic_set=UNSET
-        if one is None
-        else [names.queue_name(topic.name, lite) for lite in islice(one.lites, most)],
+        lite_topic_count=-1 if one is None else len(_named(one)),
+        lite_topic_set=UNSET if one is None else list(islice(_named(one), most)),
         parent_topic=topic.name,
     )
     return Answer(body=bodies.encode(info))
+
+
+def _named(one: Subscriber) -> list[str]:
+    """What a client subscribes to, as a real broker names it.
+
+    All lite topics are one name: LiteSubscriptionRegistryImpl, RocketMQ 5.5.0.
+    """
+    if one.wants_all:
+        return [f"{one.parent}@{one.group}"]
+    return [names.queue_name(one.parent, lite) for lite in one.lites]
 
 
 def _consumed_by(request: GetLiteGroupInfo, context: Context) -> Iterator[Need]:

@@ -157,3 +157,24 @@ def test_what_is_refused_of_a_lite_topic_comes_again_and_is_a_dead_letter_then(
         ("refused", 1),
         ("refused", 2),
     ]
+
+
+@each(JAVA_GRPC)
+@pytest.mark.compatibility("gRPC: lite topics, all of a parent, none subscribed to")
+def test_a_group_that_wants_all_lite_topics_gets_them_and_names_none(
+    client: Client,
+    session: Callable[[Client], Session],
+    server: Server,
+    prepare: Callable[..., None],
+    topic: str,
+    group: str,
+) -> None:
+    wanted = {"+lite.bind.topic": topic, "+lite.sub.wildcard": "true"}
+    prepare("LITE", attributes=wanted, consume_message_orderly=True)
+    ours = session(client)
+    ours.produce(topic, [{"body": "a0", "lite_topic": "a"}])
+    consumer = ours.start("consume_lite", topic=topic, group=group)
+    ours.produce(topic, [{"body": "b0", "lite_topic": "b"}])
+    # It says after half a minute what it subscribes to, here nothing.
+    assert sorted(bodies(consumer.wait_for(2))) == ["a0", "b0"]
+    consumer.stop()

@@ -359,3 +359,24 @@ async def test_messages_of_lite_topics_and_others_are_kept_apart(tmp_path: Path)
         ):
             answer = await client.send(topic, **given)
             assert answer.status.code == conflict
+
+
+@looped
+@pytest.mark.parametrize(
+    "kind",
+    [ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER],
+    ids=["Lite Push consumer", "Lite Simple consumer"],
+)
+async def test_a_client_of_a_group_that_wants_all_gets_all_and_names_none(
+    tmp_path: Path, kind: ClientType
+):
+    group = {"lite.sub.wildcard": "true"}
+    async with lite(tmp_path, group=group, kind=kind) as (app, client):
+        await send(app, client, "a", "a0")
+        assert await sync(client, ADD, "a") == Code.BAD_REQUEST
+        assert await sync(client, ALL) == Code.OK
+        await send(app, client, "b", "b0")
+        found = await take(client, 2)
+        assert sorted(bodies(found)) == ["a0", "b0"]
+        for one in found:
+            assert await done(client, one) == Code.OK

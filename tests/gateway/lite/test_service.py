@@ -148,3 +148,112 @@ async def test_one_topic_leaves_lite_topics_to_the_others(tmp_path: Path):
         await put_topic(rig.app, "other")
         other = sending("other", pairs={"__LITE_TOPIC": "a"})
         assert (await rig.client.ask(other, b"x")).code == 0
+
+
+ALL = {"lite.sub.wildcard": ""}
+
+
+@looped
+async def test_a_client_of_a_group_that_wants_all_names_none(tmp_path: Path):
+    async with rigged(tmp_path, of_group=ALL) as rig:
+        await rig.send("a", "a0")
+        assert await rig.sync(lite.PARTIAL_ADD, "a") == ResponseCode.ILLEGAL_OPERATION
+        assert not (await rig.pop()).bodies
+        assert await rig.sync(lite.COMPLETE_ADD) == 0
+        await rig.send("b", "b0")
+        found = await rig.pop()
+        assert found.bodies == ["a0", "b0"]
+        assert await rig.ack(found, 0, "a") == 0
+        # It says so again, and gets nothing twice; nor does it end any.
+        assert await rig.sync(lite.COMPLETE_ADD, "b") == 0
+        assert await rig.sync(lite.PARTIAL_REMOVE, "a") == 0
+        await rig.send("a", "a1")
+        await rig.send("b", "b1")
+        assert (await rig.pop()).bodies == ["a1"]
+        assert await rig.ack(found, 1, "b") == 0
+        assert (await rig.pop()).bodies == ["b1"]
+        assert await rig.sync(lite.COMPLETE_REMOVE) == 0
+        await rig.send("c", "c0")
+        assert not (await rig.pop()).bodies
+
+
+@looped
+async def test_two_that_want_all_share_the_messages(tmp_path: Path):
+    async with rigged(tmp_path, of_group=ALL) as rig:
+        for client_id in ("one", "two"):
+            assert await rig.sync(lite.COMPLETE_ADD, client_id=client_id) == 0
+        for name in "abcd":
+            await rig.send(name, name)
+        first = await rig.pop(max_msg_num=2)
+        second = await rig.pop(client_id="two")
+        assert (first.bodies, second.bodies) == (["a", "b"], ["c", "d"])
+
+
+@looped
+async def test_a_group_wants_all_as_long_as_its_attribute_is_there(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.add("a")
+        bound = {"lite.bind.topic": PARENT}
+        groups = rig.app.node.groups
+        await groups.put(Group(name="readers", attributes={**bound, **ALL}))
+        assert await rig.sync(lite.COMPLETE_ADD, "a") == 0
+        await rig.send("b", "b0")
+        assert (await rig.pop()).bodies == ["b0"]
+        await groups.put(Group(name="readers", attributes=bound))
+        assert await rig.sync(lite.COMPLETE_ADD, "a") == 0
+        await rig.send("c", "c0")
+        await rig.send("a", "a0")
+        assert (await rig.pop()).bodies == ["a0"]
+
+
+@looped
+async def test_what_comes_again_comes_to_who_wants_all(tmp_path: Path):
+    async with rigged(tmp_path, of_group=ALL) as rig:
+        await rig.sync(lite.COMPLETE_ADD)
+        await rig.send("a", "0")
+        assert (await rig.pop(invisible_time=MINUTE_MS)).bodies == ["0"]
+        await rig.pass_time(MINUTE_MS + 1)
+        found = await rig.pop()
+        assert (found.bodies, found.counts) == (["0"], [1])
+
+
+@looped
+async def test_a_restart_gives_all_to_who_says_again_that_it_wants_all(tmp_path: Path):
+    clock = Clock()
+    async with rigged(tmp_path, clock, of_group=ALL) as rig:
+        await rig.sync(lite.COMPLETE_ADD)
+        await rig.send("a", "a0")
+        await rig.send("b", "b0")
+        found = await rig.pop(max_msg_num=1)
+        assert await rig.ack(found, 0, "a") == 0
+    async with rigged(tmp_path, clock, of_group=ALL) as rig:
+        assert not (await rig.pop()).bodies
+        await rig.sync(lite.COMPLETE_ADD)
+        assert (await rig.pop()).bodies == ["b0"]
+
+
+@looped
+async def test_what_expires_is_no_news_to_who_wants_all(tmp_path: Path):
+    attributes = {"lite.topic.expiration": "20"}
+    async with rigged(tmp_path, attributes=attributes, of_group=ALL) as rig:
+        await rig.sync(lite.COMPLETE_ADD)
+        await rig.send("a", "0")
+        (one,) = rig.lite.subscribers
+        assert list(one.ready) == ["a"]
+        for _ in range(11):
+            await rig.pass_time(2 * MINUTE_MS)
+            await rig.sync(lite.COMPLETE_ADD)
+        await until(lambda: rig.lite.count() == 0)
+        assert list(rig.lite.subscribers) == [one]
+        assert not one.ready
+
+
+@looped
+async def test_a_look_on_request_is_at_all_that_is_wanted(tmp_path: Path):
+    async with rigged(tmp_path, of_group=ALL) as rig:
+        await rig.sync(lite.COMPLETE_ADD)
+        await rig.send("a", "0")
+        (one,) = rig.lite.subscribers
+        one.ready.clear()
+        rig.lite.look_again("readers", None)
+        assert (await rig.pop()).bodies == ["0"]

@@ -64,3 +64,41 @@ def test_a_client_that_wants_another_parent_begins_anew():
     assert not subscribers.of("rooms", "a")
     subscribers.clear()
     assert not list(subscribers)
+
+
+def test_who_wants_all_has_news_of_every_lite_topic_of_the_parent():
+    subscribers = Subscribers()
+    one = subscribers.get("readers", "one", "rooms")
+    other = subscribers.get("others", "other", "rooms")
+    subscribers.add(one, "a")
+    subscribers.add(other, "a")
+    subscribers.add_all(one, ["b", "a"])
+    assert one.news.is_set()
+    assert (list(one.ready), one.lites) == (["b", "a"], set())
+    subscribers.announce("rooms", ["c"])
+    subscribers.announce("halls", ["d"])
+    subscribers.announce("rooms", ["e"], "others")
+    assert list(one.ready) == ["b", "a", "c"]
+    assert one.wants("z")
+    assert not other.wants("z")
+    assert subscribers.of("rooms", "a") == [other, one]
+    assert subscribers.of("rooms", "z") == [one]
+    subscribers.forget("rooms", ["b", "z"])
+    assert list(one.ready) == ["a", "c"]
+
+
+def test_who_wants_all_no_more_has_no_news_but_of_what_it_names():
+    subscribers = Subscribers()
+    one = subscribers.get("readers", "one", "rooms")
+    two = subscribers.get("readers", "two", "rooms")
+    for each in (one, two):
+        subscribers.add_all(each, ["a"])
+    subscribers.drop_all(one)
+    subscribers.drop_all(one)
+    assert not one.ready
+    assert subscribers.of("rooms", "a") == [two]
+    subscribers.remove(two)
+    assert not subscribers.of("rooms", "a")
+    subscribers.add(one, "a")
+    subscribers.announce("rooms", ["a", "b"])
+    assert list(one.ready) == ["a"]

@@ -9,6 +9,7 @@ import pytest
 
 from ropeway.gateway.wire import bodies, lite_bodies
 from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands import lite
 from ropeway.gateway.wire.commands.lite_views import (
     GetBrokerLiteInfo,
     GetLiteClientInfo,
@@ -236,3 +237,21 @@ async def test_what_cannot_be_told_is_refused_by_its_code(
         answer = await rig.client.ask(header)
         assert answer.code == code
         assert answer.remark
+
+
+@looped
+async def test_who_wants_all_is_shown_as_a_real_broker_shows_it(tmp_path: Path):
+    async with rigged(tmp_path, of_group={"lite.sub.wildcard": "true"}) as rig:
+        for client_id in ("one", "two"):
+            assert await rig.sync(lite.COMPLETE_ADD, client_id=client_id) == 0
+        header = GetLiteClientInfo(PARENT, GROUP, "one")
+        client = await told(rig, header, lite_bodies.LiteClientInfo)
+        assert client.lite_topic_count == 1
+        assert client.lite_topic_set == [f"{PARENT}@{GROUP}"]
+        asked = GetLiteTopicInfo(parent_topic=PARENT, lite_topic="a")
+        topic = await told(rig, asked, lite_bodies.LiteTopicInfo)
+        assert [(one.client_id, one.group) for one in topic.subscriber] == [
+            ("*", GROUP)
+        ]
+        info = await told(rig, GetBrokerLiteInfo(), lite_bodies.BrokerLiteInfo)
+        assert info.lite_subscription_count == 2
