@@ -160,6 +160,9 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
         "FIFO without a group": Difference("OK", _CONFLICT, KIND),
         "group of 64 bytes": Difference("ILLEGAL_MESSAGE_GROUP", _CONFLICT, LIMIT),
     },
+    "all_lite_topics": {
+        "subscribes to one": Difference(_BROKEN, "BAD_REQUEST", SAID),
+    },
     "strangers": {
         "metadata of 100 KB": Difference("UNAVAILABLE", "RESOURCE_EXHAUSTED", GOAWAY),
         "receive without settings": Difference(

@@ -189,7 +189,12 @@ class Side:
         kind: ClientType = ClientType.SIMPLE_CONSUMER,
     ) -> Consumer:
         """A client that consumes."""
-        client = self.client(f"of-{group}")
+        return await self.joined(self.client(f"of-{group}"), topic, group, kind)
+
+    async def joined(
+        self, client: Thin, topic: str, group: str, kind: ClientType
+    ) -> Consumer:
+        """Have a client consume."""
         await self.settled(client, consumer(topic, group, kind))
         return Consumer(client, topic, group)
 
@@ -224,6 +229,7 @@ class Consumer:
             AckMessageEntry(
                 message_id=one.system_properties.message_id,
                 receipt_handle=handle or one.system_properties.receipt_handle,
+                lite_topic=one.system_properties.lite_topic or None,
             )
             for one in messages
         ]

@@ -9,9 +9,11 @@ import pytest
 
 from tests.system.grpc_consuming import CONSUMING
 from tests.system.grpc_differences import DIFFERENCES
+from tests.system.grpc_lite import LITE
 from tests.system.grpc_refusals import REFUSALS
 from tests.system.grpc_scenarios import SENDING
 from tests.system.grpc_side import Side
+from tests.system.rocketmq import SMALL
 from tests.system.rocketmq_proxy import RocketMQWithProxy
 from tests.system.ropeway import Ropeway
 
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
     from tests.system.grpc_side import Seen
 
 pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
-SCENARIOS = [*SENDING, *CONSUMING, *REFUSALS]
+SCENARIOS = [*SENDING, *CONSUMING, *REFUSALS, *LITE]
+LITE_TOPICS = {
+    **SMALL,
+    "enableLmq": "true",
+    "enableMultiDispatch": "true",
+    # Not 10 s: so often it looks for what clients that are new have to get.
+    "liteEventCheckInterval": "500",
+}
+"""A broker has none unless it is told so."""
 
 
 class Pair(NamedTuple):
@@ -36,7 +46,9 @@ class Pair(NamedTuple):
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """RocketMQ with its proxy, and Ropeway; nobody makes a topic by sending to it."""
     pair = Pair(
-        RocketMQWithProxy(tmp_path_factory.mktemp("rocketmq"), auto_create=False),
+        RocketMQWithProxy(
+            tmp_path_factory.mktemp("rocketmq"), auto_create=False, settings=LITE_TOPICS
+        ),
         Ropeway(
             tmp_path_factory.mktemp("ropeway"), auto_create=False, options=["--grpc"]
         ),
