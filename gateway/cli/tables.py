@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LEFT_OUT_FIRST = (
     *("cluster", "version", "took_ms", "in_bytes_per_s", "order", "attributes"),
-    *("language", "type"),
+    *("language", "type", "approx_lag_bytes", "approx_bytes"),
     *("average_per_s", "to_per_s", "from_per_s", "queue_per_s", "in_today"),
     *("out_today", "overdue_ms", "pulled", "done_until", "replayed", "tag", "keys"),
     *("offset_msg_id", "dead_since", "attempts", "throttled", "rank", "facts", "bytes"),

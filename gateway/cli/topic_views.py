@@ -111,6 +111,7 @@ async def size_of(admin: Admin, name: str) -> TopicRow | None:
         topic=name,
         queues=len(found.queues),
         messages=found.messages,
+        approx_bytes=found.approx_bytes,
         in_per_s=found.in_per_s,
         in_bytes_per_s=found.in_bytes_per_s,
         in_last_hour=found.in_last_hour,
@@ -192,11 +193,14 @@ def stats(name: str, cluster: Target, as_json: bool) -> None:
 async def _stats(admin: Admin, name: str) -> TopicStats:
     spans = await admin_topics.stats(admin, name)
     rate = await admin_topics.put_rate(admin, name)
+    in_bytes = await admin_topics.put_bytes(admin, name)
+    messages = sum(span.end - span.begin for span in spans)
     return TopicStats(
         topic=name,
-        messages=sum(span.end - span.begin for span in spans),
+        messages=messages,
+        approx_bytes=admin_topics.approximate_bytes(messages, rate, in_bytes),
         in_per_s=rate.per_s,
-        in_bytes_per_s=(await admin_topics.put_bytes(admin, name)).per_s,
+        in_bytes_per_s=in_bytes.per_s,
         in_last_hour=rate.last_hour,
         in_last_day=rate.last_day,
         queues=span_rows(spans),
@@ -220,9 +224,10 @@ def span_rows(spans: Iterable[lags.QueueSpan]) -> list[QueueSpan]:
 
 def _print_stats(found: TopicStats) -> None:
     print_rows(found.queues, as_json=False)
+    size = "unknown" if found.approx_bytes is None else f"~{found.approx_bytes}"
     click.echo(
-        f"{found.messages} messages; {found.in_per_s:g} sent a second, with "
-        f"{found.in_bytes_per_s:g} bytes; "
+        f"{found.messages} messages, {size} bytes; "
+        f"{found.in_per_s:g} sent a second, with {found.in_bytes_per_s:g} bytes; "
         f"{found.in_last_hour} in the last hour, {found.in_last_day} in the last day"
     )
 
@@ -239,7 +244,7 @@ def describe(name: str, cluster: Target, as_json: bool) -> None:
             **structs.asdict(await _stats(admin, name)),
             brokers=setup_rows(name, await admin_topics.configs(admin, name)),
             groups=[
-                GroupLag(group=group, lag=await _lag(admin, group, name))
+                await _group_lag(admin, group, name)
                 for group in await admin_groups.groups_of(admin, name)
             ],
         )
@@ -255,6 +260,11 @@ def describe(name: str, cluster: Target, as_json: bool) -> None:
     print_rows(found.groups, as_json=False)
 
 
-async def _lag(admin: Admin, group: str, topic: str) -> int:
+async def _group_lag(admin: Admin, group: str, topic: str) -> GroupLag:
     lags = await admin.describe_group(group)
-    return sum(one.lag for one in lags if one.queue.topic == topic)
+    lag = sum(one.lag for one in lags if one.queue.topic == topic)
+    return GroupLag(
+        group=group,
+        lag=lag,
+        approx_lag_bytes=await admin_topics.lag_bytes(admin, topic, lag),
+    )

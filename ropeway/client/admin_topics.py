@@ -72,6 +72,39 @@ async def put_bytes(admin: Admin, topic: str) -> Rate:
     return await _rate(admin, topic, ViewBrokerStatsData(_PUT_BYTES, topic))
 
 
+def approximate_bytes(messages: int, rate: Rate, in_bytes: Rate) -> int | None:
+    """Estimate how many bytes messages of a topic have.
+
+    Their mean size is taken to be that of what was sent in the last day.
+
+    Args:
+        messages: How many there are.
+        rate: What `put_rate` counted.
+        in_bytes: What `put_bytes` counted.
+
+    Returns:
+        None where there are messages, and none was counted in the last day.
+    """
+    if not messages:
+        return 0
+    if not (rate.last_day and in_bytes.last_day):
+        return None
+    return round(messages * in_bytes.last_day / rate.last_day)
+
+
+async def lag_bytes(admin: Admin, topic: str, lag: int) -> int | None:
+    """Estimate how many bytes a lag in a topic has, as `approximate_bytes` does.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached.
+    """
+    if not lag:
+        return 0
+    rate, in_bytes = await put_rate(admin, topic), await put_bytes(admin, topic)
+    return approximate_bytes(lag, rate, in_bytes)
+
+
 async def get_rate(admin: Admin, group: str, topic: str) -> Rate:
     """How much a group is given of a topic.
 

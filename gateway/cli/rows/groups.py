@@ -12,6 +12,7 @@ class GroupRow(Row, frozen=True):
 
     group: str
     lag: int | UnsetType = UNSET
+    approx_lag_bytes: int | UnsetType | None = UNSET
     queues: int | UnsetType = UNSET
     topics: int | UnsetType = UNSET
     members: int | UnsetType = UNSET

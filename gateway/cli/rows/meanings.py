@@ -14,6 +14,9 @@ MEANINGS = {
     "at_source": "Where the group goes on at the source.",
     "at_target": "Where it goes on at the target; -1 where it has no offset there.",
     "at_most": "Whether there may be fewer.",
+    "approx_bytes": "About how many bytes the messages have, at the mean size of those "
+    "of the last day; null where none was sent then.",
+    "approx_lag_bytes": "About how many bytes the lag has, likewise.",
     "asked": "How often the producer was asked how its transaction ended.",
     "attempts": "How often the message was delivered.",
     "attributes": "The topic's attributes, by name.",

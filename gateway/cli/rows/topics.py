@@ -14,6 +14,7 @@ class TopicRow(Row, frozen=True):
     lag: int | UnsetType = UNSET
     queues: int | UnsetType = UNSET
     messages: int | UnsetType = UNSET
+    approx_bytes: int | UnsetType | None = UNSET
     in_per_s: float | UnsetType = UNSET
     in_bytes_per_s: float | UnsetType = UNSET
     in_last_hour: int | UnsetType = UNSET
@@ -36,6 +37,7 @@ class TopicStats(Row, frozen=True):
 
     topic: str
     messages: int
+    approx_bytes: int | None
     in_per_s: float
     in_bytes_per_s: float
     in_last_hour: int
@@ -68,6 +70,7 @@ class GroupLag(Row, frozen=True):
 
     group: str
     lag: int
+    approx_lag_bytes: int | None
 
 
 class TopicDescription(TopicStats, frozen=True):

@@ -15,5 +15,6 @@ def test_a_group_without_offsets_has_no_lag(run, ropeway_gateway, ropeway_topic)
             return await sized(admin, name, sizes=True)
 
     row = asyncio.run(look())
+    assert row.approx_lag_bytes == 0
     assert (row.lag, row.queues, row.topics, row.members) == (0, 0, 0, 0)
     assert (row.out_per_s, row.out_last_hour, row.done_until) == (0, 0, "")

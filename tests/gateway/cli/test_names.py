@@ -24,6 +24,7 @@ def test_lists_are_chosen_from(run, ropeway_topic):
         "topic",
         "queues",
         "messages",
+        "approx_bytes",
         "in_per_s",
         "in_bytes_per_s",
         "in_last_hour",

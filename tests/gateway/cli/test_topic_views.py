@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_a_topic_is_shown_with_its_set_up_and_its_groups(run, ropeway_topic):
     run(
@@ -33,8 +35,10 @@ def test_stats_have_the_bounds_of_queues_and_how_much_came(run, ropeway_topic):
     assert bounds == [(0, 0, 0), (1, 0, 1)]
     assert (shown["messages"], shown["in_last_hour"]) == (1, 1)
     assert shown["in_bytes_per_s"] > shown["in_per_s"] > 0
+    assert shown["approx_bytes"] > 90  # a stored message is no smaller
     assert [bool(one["newest"]) for one in shown["queues"]] == [False, True]
     assert run("topic", "stats", ropeway_topic).stdout.rstrip().endswith("last day")
+    assert "1 messages, ~" in run("topic", "stats", ropeway_topic).stdout
 
 
 def test_all_about_a_topic_is_its_set_up_its_queues_and_its_groups(run, ropeway_topic):
@@ -45,13 +49,15 @@ def test_all_about_a_topic_is_its_set_up_its_queues_and_its_groups(run, ropeway_
     run("consume", ropeway_topic, "--group", group, "--count", "1")
     described = ["topic", "describe", ropeway_topic]
     found = json.loads(run(*described, "--json").stdout)
-    assert found["groups"] == [{"group": group, "lag": 2}]
+    (of_group,) = found["groups"]
+    assert (of_group["group"], of_group["lag"]) == (group, 2)
+    assert found["approx_bytes"] * 2 == pytest.approx(of_group["approx_lag_bytes"] * 3)
     for command, name in (("show", "brokers"), ("stats", "queues")):
         part = json.loads(run("topic", command, ropeway_topic, "--json").stdout)
         assert part[name] == found[name]
     text = run(*described).stdout
-    assert "3 messages; " in text
-    assert [*text.splitlines()[-1].split()] == [group, "2"]
+    assert "3 messages, ~" in text
+    assert [*text.splitlines()[-1].split()][:2] == [group, "2"]
     refused = run("topic", "describe", "nosuch", code=1)
     assert refused.stderr == "Error: topic 'nosuch' does not exist\n"
 

@@ -23,6 +23,16 @@ async def test_what_queues_hold_and_how_much_is_sent_are_told(ropeway_gateway, t
         assert nothing == admin_topics.Rate(0, 0, 0)
 
 
+def test_a_size_is_estimated_from_what_was_sent_in_the_last_day():
+    sent, in_bytes = admin_topics.Rate(0, 0, 10), admin_topics.Rate(0, 0, 1_005)
+    nothing = admin_topics.Rate(0, 0, 0)
+    assert admin_topics.approximate_bytes(4, sent, in_bytes) == 402
+    assert admin_topics.approximate_bytes(0, nothing, nothing) == 0
+    assert admin_topics.approximate_bytes(4, nothing, nothing) is None
+    # A broker that does not count bytes.
+    assert admin_topics.approximate_bytes(4, sent, nothing) is None
+
+
 @scenario
 async def test_a_topic_grows_and_never_shrinks(ropeway_gateway, topic):
     async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
