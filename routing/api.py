@@ -235,6 +235,15 @@ class RouteStore(Protocol):
         later. Where the store cannot be read now, the copy stays as it is.
         """
 
+    async def refresh(self) -> None:
+        """Have in the copy all topics, groups and settings that anybody had by now.
+
+        Unlike `catch_up`, it asks the store, also for what other machines changed.
+
+        Raises:
+            RouteError: The store cannot be read.
+        """
+
     async def find_topic(self, name: str) -> Topic | None:
         """A topic that may have been made a moment ago, wherever.
 

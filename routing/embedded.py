@@ -272,6 +272,10 @@ class EmbeddedRoutes:
                 async with self._changing:
                     self._take_over()
 
+    async def refresh(self) -> None:
+        """Have in the copy all that was changed; nobody else can be further."""
+        await self.catch_up()
+
     async def find_topic(self, name: str) -> Topic | None:
         """A topic that may have been made a moment ago."""
         await self.catch_up()

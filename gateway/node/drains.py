@@ -84,7 +84,7 @@ class Drains:
                 f"broker {self._broker} keeps its messages in an embedded log, which "
                 "no other broker can open; brokers on Pulsar can be drained"
             )
-        await self._routes.catch_up()
+        await self._routes.refresh()
         if not self._takers():
             raise MoveError(
                 f"no other broker runs in cluster {self._cluster} that could have the "
@@ -109,11 +109,14 @@ class Drains:
     async def look(self) -> DrainState:
         """What this broker has yet.
 
+        Also a queue that a rebalance gave it a moment ago, which another machine said.
+
         Raises:
+            RouteError: Routes cannot be read now.
             LogError: What waits cannot be read now.
             IndexLostError: Likewise.
         """
-        await self._routes.catch_up()
+        await self._routes.refresh()
         moves, stuck = self._plan()
         schedule, timer, transactions, batches = self._waiting
         waiting = {
@@ -208,7 +211,7 @@ async def remove(
         MoveError: It runs, or was not drained, or has queues.
         RouteError: Not all is done; do it again.
     """
-    await routes.catch_up()
+    await routes.refresh()
     if broker in routes.brokers:
         raise MoveError(
             f"broker {broker:.200} runs; stop its nodes first, and wait until they "

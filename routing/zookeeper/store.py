@@ -164,6 +164,11 @@ class ZooKeeperRoutes:
     async def catch_up(self) -> None:
         """Nothing: all that others change comes from other machines, in a moment."""
 
+    async def refresh(self) -> None:
+        """Have in the copy all that was changed anywhere before this was called."""
+        async with self._bounded("it cannot be read"):
+            await self._patiently(self._copy.refresh)
+
     async def find_topic(self, name: str) -> Topic | None:
         """A topic that may have been made a moment ago, wherever."""
         if name not in self._copy.topics and self._session.is_connected:

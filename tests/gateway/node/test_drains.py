@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -44,6 +45,24 @@ def test_what_a_broker_has_for_itself_is_not_moved() -> None:
     found = drains(*(topic(name, a=[0]) for name in [*own, *others]))
     assert set(queues_of(found._routes, "c", "a")) == set(others)
     assert queues_of(found._routes, "c", "b") == {}
+
+
+def test_a_queue_that_came_a_moment_ago_is_seen() -> None:
+    found = drains(topic("orders", a=[0]))
+    routes = found._routes
+
+    async def refresh() -> None:
+        routes.topics["late"] = topic("late", a=[0, 1])  # type: ignore[index]
+
+    async def nothing() -> int:
+        return 0
+
+    routes.refresh = refresh  # type: ignore[method-assign]
+    idle = SimpleNamespace(is_busy=False, count_waiting=nothing)
+    found._waiting = Waiting(*[idle] * 4)  # type: ignore[arg-type]
+    state = asyncio.run(found.look())
+    assert state.queues == {"late": 2, "orders": 1}
+    assert {one.topic for one in state.moves} == {"late", "orders"}
 
 
 def test_a_queue_goes_where_its_topic_has_fewest() -> None:

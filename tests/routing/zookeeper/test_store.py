@@ -15,7 +15,7 @@ from ropeway.routing.api import RouteStoreUnavailableError
 from ropeway.routing.zookeeper import ZooKeeperSettings, store
 from ropeway.routing.zookeeper import open_routes as open_at
 from ropeway.routing.zookeeper.local_copy import RouteCopy
-from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic, until
+from tests.contracts.routes import ORDERS, SeveralNodesContract, grow, put_topic, until
 from tests.routing.zookeeper.helpers import opened
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ class TestZooKeeperRoutes(SeveralNodesContract):
     @pytest.fixture
     def open_routes(self, chroot: str):
         return lambda: open_at(chroot)
+
+
+def test_a_refresh_brings_what_another_changed_just_now(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            for count in range(1, 11):
+                await grow(first, 1)
+                await second.refresh()
+                assert second.topics["count"].read_queue_nums == count
+
+    asyncio.run(main())
 
 
 def test_what_servers_refuse_to_tell_is_asked_for_again_and_said_once(
