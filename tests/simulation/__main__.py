@@ -21,7 +21,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.simulation import bugs
+from tests.simulation import bugs, search
 from tests.simulation.minimise import minimised
 from tests.simulation.plan import dumped, loaded, made
 from tests.simulation.run import run
@@ -128,7 +128,7 @@ def main() -> None:
         plan = loaded(given.plan) if given.plan is not None else made(given.seed)
         good = replay(minimised(plan, bug) if given.minimise else plan, bug)
     elif given.bugs is not None:
-        good = bugs.show(given.bugs, given.first, given.count or bugs.MOST_SEEDS)
+        good = search.show(given.bugs, given.first, given.count or search.MOST_SEEDS)
     else:
         good = many(given.first, given.count, given.minutes)
     sys.exit(not good)

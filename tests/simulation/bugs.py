@@ -1,12 +1,12 @@
 """Seeded bugs: the product made wrong on purpose, to see that the checks find it.
 
-Each is a patch that lasts for one run. What is not found within 1,000 seeds shows that
-a check or a fault is missing.
+Each is a patch that lasts for one run.
 """
 
 from __future__ import annotations
 
-import gc
+import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -18,6 +18,7 @@ from ropeway.gateway.connection import Connection
 from ropeway.gateway.listener import Listener
 from ropeway.gateway.node.timer.intake import Intake
 from ropeway.gateway.node.timer.timer import Timer
+from ropeway.gateway.node.transactions.checks import Checks
 from ropeway.gateway.node.transactions.end_records import End
 from ropeway.gateway.node.transactions.end_transaction import Ending
 from ropeway.gateway.pop.acks import Acks
@@ -27,22 +28,17 @@ from ropeway.gateway.pop.revive import Revive
 from ropeway.routing.zookeeper.brokers import Brokers
 from ropeway.routing.zookeeper.changes import Changes
 from ropeway.routing.zookeeper.session import Session
-from ropeway.storage.file import recovery, segment, segments, writer
+from ropeway.storage.file import lock, recovery, segment, segments, writer
 from ropeway.storage.file.catalog import Catalog
 from ropeway.storage.file.log import FileLog
 from ropeway.storage.file.offsets import FileOffsets
 from ropeway.storage.file.partition import FilePartition
-from tests.simulation.minimise import rules
-from tests.simulation.plan import made
-from tests.simulation.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     Bug = Callable[[], AbstractContextManager[object]]
-
-MOST_SEEDS = 1000
 
 
 def _replaced(target: Any, name: str, value: Any) -> Bug:
@@ -296,6 +292,30 @@ def pass_over_what_is_late(real: Any) -> Any:
     return catch_up
 
 
+def oversleep(real: Any) -> Any:
+    """Sleep four seconds longer than until something is due."""
+
+    async def sleep(self: Any, sleep_s: float) -> None:
+        await real(self, sleep_s)
+        if sleep_s > 0.5:
+            await asyncio.sleep(4.0)
+
+    return sleep
+
+
+def look_too_seldom(real: Any) -> Any:
+    """Look at what is due each eighth time."""
+    count = 0
+
+    async def look(self: Any, *args: Any) -> None:
+        nonlocal count
+        count += 1
+        if count % 8 == 0:
+            await real(self, *args)
+
+    return look
+
+
 BUGS: dict[str, Bug] = {
     "skip fsync": _replaced(writer, "sync_data", lambda _descriptor: None),
     "answer before sync": _wrapped(writer.Writer, "_write_away", answer_before_sync),
@@ -310,6 +330,10 @@ BUGS: dict[str, Bug] = {
     ),
     "renumber after recovery": _wrapped(
         FileLog, "_open_partition", renumber_after_recovery
+    ),
+    "take all damage for a torn end": _replaced(recovery, "_is_torn", lambda *_: True),
+    "let two processes in": _replaced(
+        lock, "fcntl", SimpleNamespace(flock=lambda *_: None, LOCK_EX=0, LOCK_NB=0)
     ),
     "cut too much": _wrapped(recovery, "_cut", cut_one_block_more),
     "lose a revive": _wrapped(Revive, "bring", lose_revive),
@@ -338,34 +362,11 @@ BUGS: dict[str, Bug] = {
     "read too far": _wrapped(FilePartition, "read_now", read_one_too_far),
     "hand out again": _wrapped(PopDispatch, "_took", hand_out_again),
     "pop by the time of day": _replaced(composition, "monotonic_ms", now_ms),
+    "oversleep what is due": _wrapped(Timer, "_sleep", oversleep),
+    "ask how it ended too seldom": _wrapped(Checks, "look", look_too_seldom),
     "deliver twice": _wrapped(Timer, "_visit", deliver_twice),
     "forget what waits": _wrapped(Intake, "begin", forget_what_waits),
     "pass over what is late": _wrapped(Intake, "catch_up", pass_over_what_is_late),
     "ignore versions": _wrapped(TransactionRequest, "set_data", ignore_versions),
 }
 """By name."""
-
-
-def found(name: str, first: int, most: int) -> tuple[int, set[str]] | None:
-    """How many seeds a bug needed to be found, and by which rules; None: it was not."""
-    gc.collect()
-    gc.freeze()
-    for count in range(most):
-        outcome = run(made(first + count), bug=BUGS[name])
-        if outcome.violations:
-            return count + 1, rules(outcome.violations)
-    return None
-
-
-def show(names: list[str], first: int, most: int) -> bool:
-    """Print how soon each bug is found; whether all were."""
-    good = True
-    for name in names or BUGS:
-        result = found(name, first, most)
-        if result is None:
-            good = False
-            print(f"{name}: not found in {most} seeds", flush=True)
-        else:
-            count, broken = result
-            print(f"{name}: seed {count}, by {', '.join(sorted(broken))}", flush=True)
-    return good

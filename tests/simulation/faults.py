@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.simulation import route_faults
+from tests.simulation import damage, route_faults
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -193,6 +193,30 @@ class Faults:
         node.start()
         return True
 
+    async def _twin(self, fault: Fault) -> bool:
+        node = self._node(fault)
+        if node.app is None or node.process is None:
+            return False
+        # Whoever watches over it takes it for dead, and begins another.
+        self._world.loop.hold(node.process, fault.for_s)
+        await node.begin_twin()
+        return True
+
+    async def _flip(self, fault: Fault) -> bool:
+        node = self._node(fault)
+        if node.app is None:
+            return False
+        node.kill()
+        flipped = damage.flip(node.machine, fault.number)
+        if flipped is not None:
+            node.damage = flipped
+            node.start()
+            await node.refuses()
+            node.damage = None
+            flipped.undo()
+        node.start()
+        return flipped is not None
+
 
 DOING: dict[str, Callable[[Faults, Fault], Awaitable[bool]]] = {
     "kill": Faults._kill,
@@ -208,4 +232,6 @@ DOING: dict[str, Callable[[Faults, Fault], Awaitable[bool]]] = {
     "slow_disk": Faults._slow_disk,
     "full_disk": Faults._full_disk,
     "failing_sync": Faults._failing_sync,
+    "twin": Faults._twin,
+    "flip": Faults._flip,
 }

@@ -91,17 +91,19 @@ class Lateness:
             and not self._nodes[one.broker].was_set
         )
 
-    def check(self, waiting: Iterable[Waiting], back_s: float) -> None:
+    def check(self, waiting: Iterable[Waiting], back_s: float, now_s: float) -> None:
         """See that all came in time.
 
         Args:
-            waiting: What may have waited until then; what never comes is for others.
+            waiting: What was to come.
             back_s: Since when all works again.
+            now_s: When that is asked.
         """
         for one in waiting:
-            times = self._came.get((one.topic, one.body))
-            if times is None or self._model.is_unsure(one.acked_s):
+            if self._model.is_unsure(one.acked_s):
                 continue
+            # What has not come comes later than now.
+            times = self._came.get((one.topic, one.body), [now_s])
             node = self._nodes[one.broker]
             if one.is_timed:
                 due_s = one.acked_s + node.set_back_s(one.asked_s, one.acked_s)

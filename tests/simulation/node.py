@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from ropeway.gateway.app import App
 from ropeway.gateway.config import (
@@ -14,11 +17,13 @@ from ropeway.gateway.config import (
     TransactionsConfig,
     ZooKeeperConfig,
 )
+from ropeway.storage.api import LogDamagedError, LogError
 from tests.simulation import routes
 from tests.simulation.clients import PORT
 from tests.simulation.lateness import CHECKS, INTERVAL_MS, TIMEOUT_MS
 
 if TYPE_CHECKING:
+    from tests.simulation.damage import Damage
     from tests.simulation.loop import Process
     from tests.simulation.model import Model
     from tests.simulation.plan import Plan
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 SESSION_MS = 2000
 """How long a node's session with ZooKeeper may be silent: less than some faults."""
+LONGEST_START_S = 30.0
 AGAIN_S = 0.5
 """How long until a node that could not start is started again, as a supervisor does."""
 
@@ -59,6 +65,9 @@ class Node:
         """Since when its time of day was how far ahead."""
         self._booted_ns = 0
         """What that was when the last process began."""
+        self._twin: Process | None = None
+        self.damage: Damage | None = None
+        """What a start has to find and to refuse."""
         self.up = asyncio.Event()
         self.may_fail_until_s = 0.0
         """Until then it may refuse to start: its disk does not work."""
@@ -102,6 +111,8 @@ class Node:
 
     async def _serve(self) -> None:
         async with App(self.config()) as app:
+            if self.damage is not None and self.damage.is_there:
+                self._model.wrong(f"damage: it starts in spite of {self.damage}")
             self.app = app
             routes.follow(self._model, str(self.process), app.node.routes)
             self.up.set()
@@ -125,7 +136,10 @@ class Node:
         text = str(error).replace(str(self.machine.root), "") if error else ""
         self._world.trace.note(process, f"ended: {text}" if error else "stopped")
         self._world.kill(process)
-        if error is not None:
+        self._end_twin()
+        if self.damage is not None and isinstance(error, LogDamagedError):
+            self.damage.is_found = True
+        elif error is not None:
             self._model.killed()
             if self._world.loop.time() > self.may_fail_until_s:
                 self._model.wrong(f"start: {type(error).__name__}: {text}")
@@ -147,6 +161,7 @@ class Node:
         else:
             self._model.killed()
         self._world.kill(process, power=power)
+        self._end_twin()
         if power:
             kept = self.machine.lose_power()
             self._world.trace.note("disk", kept)
@@ -155,6 +170,38 @@ class Node:
         """Give the machine power, and begin a process."""
         self._world.network.lit(self.host)
         self.start()
+
+    async def begin_twin(self) -> None:
+        """Begin another process on the same directory: it has to be refused."""
+        twin = self._twin = self._world.process(f"{self.name}.twin", self.host)
+        task = self._world.loop.spawn(twin, self._serve_beside(self.process))
+        while twin.alive and not task.done():  # noqa: ASYNC110 - it may be killed
+            await asyncio.sleep(0.01)
+        if twin.alive:
+            self._end_twin()
+
+    async def _serve_beside(self, first: Process | None) -> None:
+        beside = ListenerConfig(host=self.host, port=PORT + 1)
+        with suppress(LogError):
+            async with App(structs.replace(self.config(), listeners=(beside,))):
+                if self.process is first:
+                    self._model.wrong(f"master: {first} and a twin have one directory")
+
+    def _end_twin(self) -> None:
+        twin, self._twin = self._twin, None
+        if twin is not None:
+            self._world.kill(twin)
+
+    async def refuses(self) -> None:
+        """Wait until a start has found the damage, or it is not there any more."""
+        damage = self.damage
+        assert damage is not None
+        until_s = self._world.loop.time() + LONGEST_START_S
+        while damage.is_there and not damage.is_found and not self.up.is_set():
+            if self._world.loop.time() > until_s:
+                self._model.wrong(f"damage: no start has found {damage}")
+                return
+            await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
         """Have the process end in order, and wait for it."""

@@ -22,6 +22,8 @@ Kind = Literal[
     "slow_disk",
     "full_disk",
     "failing_sync",
+    "twin",
+    "flip",
     "zk_expire",
     "zk_drop",
     "zk_lose",
@@ -55,7 +57,9 @@ ROUTE_WEIGHTS: dict[Kind, int] = {
     "zk_down": 1,
 }
 """Those of several nodes, whose routes are in ZooKeeper."""
-assert {*WEIGHTS, *ROUTE_WEIGHTS} == {*get_args(Kind)}
+RARE_WEIGHTS: dict[Kind, int] = {"twin": 2, "flip": 1}
+"""Those of which a run has few: each takes a start."""
+assert {*WEIGHTS, *ROUTE_WEIGHTS, *RARE_WEIGHTS} == {*get_args(Kind)}
 
 LONGEST_S: dict[Kind, float] = {
     "kill": 1.5,
@@ -69,6 +73,7 @@ LONGEST_S: dict[Kind, float] = {
     "slow_disk": 2.0,
     "full_disk": 1.5,
     "failing_sync": 0.5,
+    "twin": 3.0,
     "zk_lose": 1.0,
     "zk_half_open": 4.0,
     "zk_cut": 6.0,
@@ -141,7 +146,8 @@ def made(seed: int) -> Plan:
             Fault(round(at_s, 3), kind, round(for_s, 3), chance.randrange(64))
         )
     nodes, route_faults = _cluster(seed, load_s)
-    faults = sorted([*faults, *route_faults], key=lambda one: one.at_s)
+    faults += [*route_faults, *_rare(seed, load_s)]
+    faults.sort(key=lambda one: one.at_s)
     return Plan(
         seed,
         nodes=nodes,
@@ -158,6 +164,20 @@ def made(seed: int) -> Plan:
         pause_ms=chance.choice([10.0, 40.0, 120.0]),
         faults=tuple(faults),
     )
+
+
+def _rare(seed: int, load_s: float) -> list[Fault]:
+    """Faults of which half of all runs have none."""
+    chance = random.Random(f"{seed}/rare")
+    faults = []
+    for _ in range(chance.choice([0, 0, 1, 2])):
+        (kind,) = chance.choices([*RARE_WEIGHTS], [*RARE_WEIGHTS.values()])
+        for_s = chance.random() * LONGEST_S.get(kind, 0.0)
+        at_s = chance.uniform(0.3, load_s)
+        faults.append(
+            Fault(round(at_s, 3), kind, round(for_s, 3), chance.randrange(64))
+        )
+    return faults
 
 
 def _cluster(seed: int, load_s: float) -> tuple[int, list[Fault]]:

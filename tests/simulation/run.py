@@ -340,8 +340,8 @@ class Run:
     def _late(self, back_s: float) -> None:
         """See that what waited for its time came when it should."""
         model, lateness = self.model, self.lateness
-        lateness.check(model.waiting, back_s)
-        lateness.check(model.undecided, back_s)
+        now_s = self.world.loop.time()
+        lateness.check([*model.waiting, *model.undecided], back_s, now_s)
         # What cannot be stored again twice is tried again after half a minute, and
         # after a start it is due by the clock as that is then.
         refusing = {"slow_disk", "full_disk", "failing_sync"}

@@ -38,7 +38,7 @@ def late(
     lateness = Lateness(model, cast("Any", [Clock(ahead_s)]))
     store_ms = (BEGAN_NS + int((came_s - BEGAN_S + ahead_s) * 1e9)) // 1_000_000
     lateness.came("there", BODY, 0, store_ms, BACK_S + 100.0)
-    lateness.check(waiting, BACK_S)
+    lateness.check(waiting, BACK_S, BACK_S + 100.0)
     lateness.check_popped("there", handed, BACK_S)
     return model.violations
 
