@@ -60,9 +60,14 @@ class Lateness:
     Args:
         model: Told of what came late.
         nodes: By number, for their clocks.
+        is_refused: Whether disks are full or fail: what is put off for a moment then
+            waits by the clock of that moment.
     """
 
-    def __init__(self, model: Model, nodes: list[Node]) -> None:
+    def __init__(
+        self, model: Model, nodes: list[Node], *, is_refused: bool = False
+    ) -> None:
+        self._is_refused = is_refused
         self._model = model
         self._nodes = nodes
         self._came: defaultdict[tuple[str, bytes], list[float]] = defaultdict(list)
@@ -106,7 +111,8 @@ class Lateness:
             times = self._came.get((one.topic, one.body), [now_s])
             node = self._nodes[one.broker]
             if one.is_timed:
-                due_s = one.acked_s + node.set_back_s(one.asked_s, one.acked_s)
+                put_off_s = back_s if self._is_refused else one.acked_s
+                due_s = one.acked_s + node.set_back_s(one.asked_s, put_off_s)
             else:
                 due_s = max(one.acked_s, back_s) + node.set_back_s(one.asked_s, back_s)
                 due_s += SET_BACK_S if node.was_set else 0.0

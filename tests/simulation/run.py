@@ -113,7 +113,9 @@ class Run:
             Node(world, self.model, plan, number) for number in range(plan.nodes)
         ]
         self.faults = Faults(world, self.nodes)
-        self.lateness = Lateness(self.model, self.nodes)
+        kinds = {fault.kind for fault in plan.faults}
+        is_refused = bool(kinds & {"full_disk", "failing_sync"})
+        self.lateness = Lateness(self.model, self.nodes, is_refused=is_refused)
         self._read_to: dict[tuple[str, int], int] = {}
         """How far topics have been read that clients do not see as they are."""
         self.stored: dict[str, dict[int, list[tuple[int, bytes]]]] = {}

@@ -78,6 +78,10 @@ class _Pause(NamedTuple):
     until_ms: int
     length_ms: int
 
+    def holds(self, now_ms: int) -> bool:
+        """Whether it goes on; not where the clock was set back to before it began."""
+        return 0 < self.until_ms - now_ms <= self.length_ms
+
 
 class Delivery:
     """Stores messages again.
@@ -150,7 +154,7 @@ class Delivery:
         groups: list[tuple[_Group, asyncio.Future[LogError | None]]] = []
         for group in _grouped(due, numbers):
             pause = self._pauses.get(group.topic)
-            if pause is not None and now_ms < pause.until_ms:
+            if pause is not None and pause.holds(now_ms):
                 later += group.numbers
             elif self._is_elsewhere(group.topic):
                 stored = self._store_elsewhere(group, from_timer)
@@ -247,7 +251,7 @@ class Delivery:
     def _pause(self, topic: str, error: LogError) -> None:
         now_ms = self._clock()
         pause = self._pauses.get(topic)
-        if pause is not None and now_ms < pause.until_ms:
+        if pause is not None and pause.holds(now_ms):
             return
         length_ms = _FIRST_PAUSE_MS
         if pause is not None:

@@ -160,3 +160,17 @@ async def test_a_topic_that_was_stored_to_again_is_put_off_briefly_the_next_time
             assert line["for_ms"] == 1000
             watched.refusal = None
             await rig.at(rig.clock() + 1000)
+
+
+@looped
+async def test_a_clock_that_is_set_back_makes_no_pause_longer(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        partitions = rig.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = watched = Watched(true)
+        watched.refusal = LogUnavailableError("not now")
+        assert await rig.delivery.deliver([due(b"put off")]) == [None]
+        partitions[0] = true
+        rig.clock.now_ms -= 3_600_000
+        assert await rig.delivery.deliver([due(b"later")]) == [None]
+        assert await rig.bodies() == ["later"]
