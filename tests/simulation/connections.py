@@ -231,6 +231,8 @@ class Listening:
         self._open = True
         self._ready: Callable[[], None] | None = None
         self.arriving: deque[End] = deque()
+        self.is_tapped = True
+        """Whether what clients send is looked at; see `taps`."""
         network.listeners[self._name] = self
 
     def fileno(self) -> int:

@@ -116,7 +116,7 @@ class Network:
         theirs = End(self, listener.process, (host, port))
         theirs._context = listener.process.context.copy()
         ours.peer, theirs.peer = theirs, ours
-        if self.tap is not None:
+        if self.tap is not None and listener.is_tapped:
             ours.tap = self.tap()
         self.ends[ours] = self.ends[theirs] = None
         listener.knock(theirs)
