@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.chance import TIERS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -97,3 +99,9 @@ def test_a_seed_repeats_a_run_and_another_seed_is_another_run(
 def test_what_is_no_seed_is_refused(run: Callable[..., dict[str, list[str]]]) -> None:
     (error, *_) = [line for line in run("-1")["error"] if line]
     assert error == "ERROR: ROPEWAY_SEED is '-1'; allowed: 0 to 4294967295"
+
+
+def test_the_quick_tier_leaves_out_each_tier() -> None:
+    said = re.search(r'-m "(not [^"]+)"', (ROOT / "test").read_text())
+    assert said is not None
+    assert said[1] == " and ".join(f"not {one}" for one in TIERS)

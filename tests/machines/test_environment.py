@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import builds
+from tests import builds, chance
 from tests.test_laws import sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
-QUICK = "not jvm and not go and not cpp and not server and not slow"
+QUICK = " and ".join(f"not {one}" for one in chance.TIERS)
 LOCALE = "tr_TR.ISO-8859-9"
 """Not UTF-8, and the capital of i is not I."""
 TWINS = {
