@@ -82,17 +82,20 @@ def try_out(wheel: Path, python: Path, folder: Path) -> str:
     )
 
 
+def clone(tree: Path) -> Path:
+    """A clone of the last commit, with what is changed of the command since."""
+    subprocess.run(["git", "clone", "-q", ROOT, tree], check=True)
+    shutil.copy(ROOT / "scripts" / "release", tree / "scripts" / "release")
+    git(tree, "config", "user.name", "Ropeway")
+    git(tree, "config", "user.email", "release@localhost")
+    git(tree, "add", "scripts")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "as it is")
+    return tree
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A clone of the last commit, with what is changed since."""
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-    shutil.copy(ROOT / "scripts" / "release", clone / "scripts" / "release")
-    git(clone, "config", "user.name", "Ropeway")
-    git(clone, "config", "user.email", "release@localhost")
-    git(clone, "add", "scripts")
-    git(clone, "commit", "-q", "--allow-empty", "-m", "as it is")
-    return clone
+    return clone(tmp_path / "clone")
 
 
 @pytest.mark.slow

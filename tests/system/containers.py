@@ -27,6 +27,8 @@ STOP_SECONDS = 60
 PULSAR = "4.0.8"
 DEBIAN = "docker.io/library/debian:bookworm"
 """Debian's smallest system, without Python."""
+ALPINE = "docker.io/library/python:3.13-alpine"
+"""Alpine 3.23 with Python 3.13."""
 MOUNTED = ("/etc/apt/sources.list.d", "/etc/pip.conf")
 """Where packages come from on this machine, while an image is built."""
 CERTIFICATES = Path("/etc/ssl/certs")

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages import blocks
+from tests.scripts import test_release
 from tests.system import java_projects
-from tests.system.containers import DEBIAN, Containers, base, missing
+from tests.system.containers import ALPINE, DEBIAN, Containers, base, missing
 from tests.system.deployment import ROOT
 from tests.system.java_projects import JAVA
 
@@ -156,6 +157,40 @@ def test_on_an_empty_debian_the_demo_and_the_commands_work(
         record_property,
     )
     assert "received: 'hello from Ropeway'" in said
+    assert said.splitlines()[-1] == "one coffee"
+
+
+def test_on_an_empty_alpine_the_wheel_is_installed_and_the_commands_work(
+    containers: Containers, tmp_path: Path, record_property: Record
+) -> None:
+    if (lacking := missing(ALPINE)) is not None:
+        pytest.skip(lacking)
+    tree = test_release.clone(tmp_path / "tree")
+    wanted = ["--dist", tmp_path / "dist", "--target", "x86_64-linux-musl"]
+    done = test_release.release(tree, "9.8.7", *map(str, wanted))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    said = walk(
+        containers,
+        ALPINE,
+        tmp_path,
+        f"""
+        cat /etc/alpine-release
+        python -m venv /venv
+        PATH=/venv/bin:$PATH
+        pip install --quiet /steps/dist/{wheel.name}
+        ropeway demo
+        python -c '{test_release.COMPILED}'
+        {shown(".venv/bin/ropeway serve --data ./data").removeprefix(".venv/bin/")} &
+        {SERVED}
+        {shown("ropeway produce orders 'one coffee' --tag paid")}
+        {shown("ropeway consume orders --group kitchen")}
+        """,
+        record_property,
+    )
+    assert re.match(r"3\.23\.\d+\n", said)
+    assert "received: 'hello from Ropeway'" in said
+    assert said.count("is whole: True") == test_release.MODULES
     assert said.splitlines()[-1] == "one coffee"
 
 
