@@ -198,7 +198,9 @@ async def _stats(admin: Admin, name: str) -> TopicStats:
     return TopicStats(
         topic=name,
         messages=messages,
-        approx_bytes=admin_topics.approximate_bytes(messages, rate, in_bytes),
+        approx_bytes=admin_topics.approximate_bytes(
+            messages, rate.last_day, in_bytes.last_day
+        ),
         in_per_s=rate.per_s,
         in_bytes_per_s=in_bytes.per_s,
         in_last_hour=rate.last_hour,

@@ -72,24 +72,24 @@ async def put_bytes(admin: Admin, topic: str) -> Rate:
     return await _rate(admin, topic, ViewBrokerStatsData(_PUT_BYTES, topic))
 
 
-def approximate_bytes(messages: int, rate: Rate, in_bytes: Rate) -> int | None:
+def approximate_bytes(messages: int, in_day: int, in_bytes_day: int) -> int | None:
     """Estimate how many bytes messages of a topic have.
 
     Their mean size is taken to be that of what was sent in the last day.
 
     Args:
         messages: How many there are.
-        rate: What `put_rate` counted.
-        in_bytes: What `put_bytes` counted.
+        in_day: How many were sent in the last day.
+        in_bytes_day: How many bytes those had.
 
     Returns:
         None where there are messages, and none was counted in the last day.
     """
     if not messages:
         return 0
-    if not (rate.last_day and in_bytes.last_day):
+    if not (in_day and in_bytes_day):
         return None
-    return round(messages * in_bytes.last_day / rate.last_day)
+    return round(messages * in_bytes_day / in_day)
 
 
 async def lag_bytes(admin: Admin, topic: str, lag: int) -> int | None:
@@ -102,7 +102,7 @@ async def lag_bytes(admin: Admin, topic: str, lag: int) -> int | None:
     if not lag:
         return 0
     rate, in_bytes = await put_rate(admin, topic), await put_bytes(admin, topic)
-    return approximate_bytes(lag, rate, in_bytes)
+    return approximate_bytes(lag, rate.last_day, in_bytes.last_day)
 
 
 async def get_rate(admin: Admin, group: str, topic: str) -> Rate:

@@ -68,7 +68,7 @@ async def rows(
         names: Those of all rows.
         make: Makes a row; None where it is gone meanwhile.
         console: Makes many at a time.
-        columns: Of numbers, which can be sorted by.
+        columns: Of numbers, or None for unknown, which can be sorted by.
         kind: What rows are called in the answer.
 
     Raises:
@@ -88,11 +88,13 @@ async def rows(
     if not every:
         return {"total": len(found), "offset": offset, "totals": None, kind: there}
     if sort != _NAME:
-        there.sort(key=lambda one: -one[sort])
+        there.sort(key=lambda one: -(one[sort] or 0))
     return {
         "total": len(there),
         "offset": offset,
-        "totals": {column: sum(one[column] for one in there) for column in columns},
+        "totals": {
+            column: sum(one[column] or 0 for one in there) for column in columns
+        },
         kind: there[here],
     }
 

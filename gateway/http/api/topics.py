@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ropeway.client.admin_topics import approximate_bytes
 from ropeway.client.errors import ResponseError
 from ropeway.gateway.http.api import paging
 from ropeway.gateway.http.api.kinds import ALL, CHOICES, Kind, kinds
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.node import Node
     from ropeway.routing.api import Topic
 
-COLUMNS = ("in_rate", "in_bytes_rate", "in_day", "in_bytes_day", "messages")
+COLUMNS = (
+    *("in_rate", "in_bytes_rate", "in_day", "in_bytes_day"),
+    *("messages", "approx_bytes"),
+)
 PERMISSIONS = ((4, "read"), (2, "write"))
 
 
@@ -53,41 +57,38 @@ async def _topics(request: web.Request) -> web.Response:
         topic = node.routes.topics.get(name)
         if topic is None:
             return None
-        spans = await state.console.spans(name, topic.route)
-        return {
-            **await _row(state, topic),
-            "messages": sum(one.end - one.begin for one in spans),
-        }
+        return await _row(state, topic, await state.console.spans(name, topic.route))
 
     return reply(
         await paging.rows(params, found, make, state.console, COLUMNS, "topics")
     )
 
 
-async def _row(state: State, topic: Topic) -> dict[str, Any]:
-    messages, size = await state.console.gather(
+async def _row(state: State, topic: Topic, spans: list[QueueSpan]) -> dict[str, Any]:
+    sent, size = await state.console.gather(
         state.console.counted(name, topic.name, topic.route)
         for name in (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE)
     )
     return {
         **_setup(state.app.node, topic),
-        "in_rate": messages.rate,
-        "in_day": messages.day,
+        "in_rate": sent.rate,
+        "in_day": sent.day,
         "in_bytes_rate": size.rate,
         "in_bytes_day": size.day,
+        "messages": (messages := sum(one.end - one.begin for one in spans)),
+        "approx_bytes": approximate_bytes(messages, sent.day, size.day),
     }
 
 
-async def _group(state: State, group: str, topic: str) -> dict[str, Any]:
+async def _group(state: State, group: str, topic: dict[str, Any]) -> dict[str, Any]:
     """A group with its lag in a topic; None where the user may not know it."""
     try:
         lags = await state.console.describe_group(group)
     except ResponseError:
-        return {"name": group, "lag": None}
-    return {
-        "name": group,
-        "lag": sum(one.lag for one in lags if one.queue.topic == topic),
-    }
+        return {"name": group, "lag": None, "approx_lag_bytes": None}
+    lag = sum(one.lag for one in lags if one.queue.topic == topic["name"])
+    size = approximate_bytes(lag, topic["in_day"], topic["in_bytes_day"])
+    return {"name": group, "lag": lag, "approx_lag_bytes": size}
 
 
 def _setup(node: Node, topic: Topic) -> dict[str, Any]:
@@ -123,9 +124,10 @@ async def _topic(request: web.Request) -> web.Response:
     topic = find(state.app.node, name)
     spans = await state.console.spans(topic.name, topic.route)
     groups = await state.console.groups_of(topic.name, topic.route)
+    row = await _row(state, topic, spans)
     return reply(
         {
-            **await _row(state, topic),
+            **row,
             "offered": await offered(
                 state,
                 update=topic_needs(state.app.node, name, (CREATE,)),
@@ -134,8 +136,7 @@ async def _topic(request: web.Request) -> web.Response:
             ),
             "spans": [_span(topic, one) for one in spans],
             "groups": await state.console.gather(
-                _group(state, one, topic.name)
-                for one in filter(names.is_listed_group, groups)
+                _group(state, one, row) for one in filter(names.is_listed_group, groups)
             ),
         }
     )

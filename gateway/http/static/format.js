@@ -24,6 +24,9 @@ export function bytes(value) {
   return `${unit ? left.toFixed(1) : left} ${units[unit]}`;
 }
 
+// An estimate; null where there is none.
+export const about = (value) => (value === null ? "unknown" : `~${bytes(value)}`);
+
 const two = (value) => String(value).padStart(2, "0");
 
 export function time(ms) {

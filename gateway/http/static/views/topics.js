@@ -2,7 +2,7 @@
 
 import { get, part, post, put, remove } from "../api.js";
 import { h, show } from "../dom.js";
-import { bytes, compact, count, rate } from "../format.js";
+import { about, bytes, compact, count, rate } from "../format.js";
 import { past } from "../past.js";
 import { ask, badge, check, confirmDelete, empty, facts, head, list as paged, loader, number, offers, panel, say, sheet, table, text, tiles } from "../parts.js";
 
@@ -14,6 +14,8 @@ const KINDS = [
 ];
 
 const MOST_QUEUES = 1024;
+
+const stored = (topic) => `${compact(topic.messages)} (${about(topic.approx_bytes)})`;
 
 const day = (topic) => `${compact(topic.in_day)} (${bytes(topic.in_bytes_day)})`;
 
@@ -76,8 +78,8 @@ export function list(root) {
   offers(make);
   const refresh = paged(root, {
     search: "Search by name", choice: KINDS,
-    sorts: [["in_rate", "In"], ["in_bytes_rate", "Bytes in"], ["in_day", "Last day"], ["in_bytes_day", "Bytes of the last day"], ["messages", "Messages"]],
-    total: (sums) => `${compact(sums.messages)} messages stored, ${rate(sums.in_rate)} and ${bytes(Math.round(sums.in_bytes_rate))}/s in; ${compact(sums.in_day)} with ${bytes(sums.in_bytes_day)} in the last day`,
+    sorts: [["in_rate", "In"], ["in_bytes_rate", "Bytes in"], ["in_day", "Last day"], ["in_bytes_day", "Bytes of the last day"], ["messages", "Messages"], ["approx_bytes", "Bytes stored"]],
+    total: (sums) => `${compact(sums.messages)} messages with ${about(sums.approx_bytes)} stored, ${rate(sums.in_rate)} and ${bytes(Math.round(sums.in_bytes_rate))}/s in; ${compact(sums.in_day)} with ${bytes(sums.in_bytes_day)} in the last day`,
     load: (asked) => get("topics", asked),
     render: (data, asked) => (data.total
       ? table("Topics", [
@@ -85,7 +87,7 @@ export function list(root) {
         ["In", (one) => rate(one.in_rate), "right"],
         ["Bytes in", (one) => `${bytes(Math.round(one.in_bytes_rate))}/s`, "right"],
         ["Last day", day, "right"],
-        ["Messages", (one) => compact(one.messages), "right"],
+        ["Messages", stored, "right"],
         ["Queues", (one) => count(one.queues), "right"],
         ["Brokers", (one) => (one.brokers.length > 3 ? `${one.brokers.length} brokers` : one.brokers.join(", "))],
         ["Permissions", (one) => one.permissions.join(", ") || badge("nothing", "warn")],
@@ -112,12 +114,11 @@ export function one(root, { name }) {
       ["update", "Change", () => edit(topic, refresh)],
       ["delete", "Delete", () => destroy(name)],
     ].filter(([what]) => topic.offered.includes(what)).map(([what, label, onclick]) => h("button", { type: "button", class: "quiet", id: `do-${what}`, onclick }, label)));
-    const stored = topic.spans.reduce((total, queue) => total + queue.end - queue.first, 0);
     const ever = topic.spans.reduce((total, queue) => total + queue.end, 0);
     const most = Math.max(1, ...topic.spans.map((queue) => queue.end - queue.first));
     const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
     return h("div", { class: "stack" },
-      tiles([["Messages", compact(stored)], ["Total written", compact(ever)], ["In", rate(topic.in_rate)], ["Bytes in", `${bytes(Math.round(topic.in_bytes_rate))}/s`], ["Last day", day(topic)], ["Queues", count(topic.spans.length)]]),
+      tiles([["Messages", stored(topic)], ["Total written", compact(ever)], ["In", rate(topic.in_rate)], ["Bytes in", `${bytes(Math.round(topic.in_bytes_rate))}/s`], ["Last day", day(topic)], ["Queues", count(topic.spans.length)]]),
       h("div", { class: "columns" },
         panel("Set-up", facts([
           ["Kind", topic.kind],
@@ -129,7 +130,7 @@ export function one(root, { name }) {
         ])),
         panel("Groups that consume it", topic.groups.length
           ? h("ul", { class: "plain" }, topic.groups.map((group) => h("li", {}, h("a", { href: `#/groups/${part(group.name)}` }, group.name), " ",
-            group.lag === null ? badge("lag not shown") : badge(`lag ${count(group.lag)}`, group.lag ? "warn" : "good"))))
+            group.lag === null ? badge("lag not shown") : badge(group.lag ? `lag ${count(group.lag)} (${about(group.approx_lag_bytes)})` : "lag 0", group.lag ? "warn" : "good"))))
           : h("p", { class: "faint" }, "None has consumed it so far."))),
       sheet("Queues", table("Queues", [
         ["Queue", (queue) => `${queue.broker} / ${queue.queue_id}`, "name"],

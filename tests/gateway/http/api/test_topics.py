@@ -18,6 +18,7 @@ async def test_the_list_has_users_topics_with_rates(tmp_path):
         assert orders.pop("in_rate") > 0
         size = orders.pop("in_bytes_day")
         assert size > 3 * 91
+        assert orders.pop("approx_bytes") == size
         assert orders.pop("in_bytes_rate") > orders.pop("in_day") == 3
         assert orders == {
             "name": "orders",
@@ -51,7 +52,9 @@ async def test_a_topic_is_shown_with_its_queues_and_groups(tmp_path):
         await send(site.client, "orders", 3)
         await site.client.ask(committing("orders", 0, 2))
         found = await site.get("topics/orders")
-        assert found["groups"] == [{"name": "readers", "lag": 1}]
+        (group,) = found["groups"]
+        assert group.pop("approx_lag_bytes") * 3 == pytest.approx(found["approx_bytes"])
+        assert group == {"name": "readers", "lag": 1}
         partitions = site.app.node.routes.topics["orders"].route["broker-0"]
         assert found["spans"] == [
             {
@@ -81,7 +84,7 @@ async def test_topics_are_sorted_by_what_they_hold_with_the_sums_of_all(tmp_path
         by_name = await site.get("topics", limit="2")
         assert (by_name["total"], by_name["totals"]) == (3, None)
         assert (
-            "in_rate, in_bytes_rate, in_day, in_bytes_day, messages"
+            "in_rate, in_bytes_rate, in_day, in_bytes_day, messages, approx_bytes"
             in await site.refused("topics", sort="size")
         )
 
