@@ -214,7 +214,8 @@ class Rollback:
         queue = pair.target
         config = await self._config(queue.topic)
         cuts = config.cut_offsets
-        assert isinstance(cuts, list), "it was cut over"
+        if not isinstance(cuts, list):
+            raise AdminError(f"topic {queue.topic} was finished meanwhile")
         # It may have got more queues since, which began at 0.
         return cuts[queue.queue_id] if queue.queue_id < len(cuts) else 0
 
