@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EARLIEST_MS = 0
 LATEST_MS = -1
 """What stands for the end of each queue."""
+_COMMITTED = ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND
 
 
 class Moved(Struct, frozen=True):
@@ -63,17 +64,37 @@ async def committed(admin: Admin, group: str, queue: MessageQueue) -> int | None
         TopicNotFoundError: There is no such topic.
         RemotingError: The broker cannot be reached, or refused.
     """
-    asked = QueryConsumerOffset(
+    asked = _asked(group, queue)
+    answers = await admin.ask_of_topic(queue.topic, asked, expect=_COMMITTED)
+    return _told(answers.get(queue.broker_name))
+
+
+async def committed_at_broker(
+    admin: Admin, group: str, queue: MessageQueue
+) -> int | None:
+    """Answer as `committed` does, also of topics that no name server is told of.
+
+    Raises:
+        RemotingError: The broker cannot be reached, or refused.
+    """
+    return _told(
+        await admin.ask_broker(
+            queue.broker_name, _asked(group, queue), expect=_COMMITTED
+        )
+    )
+
+
+def _asked(group: str, queue: MessageQueue) -> QueryConsumerOffset:
+    return QueryConsumerOffset(
         consumer_group=group,
         topic=queue.topic,
         queue_id=queue.queue_id,
         # Brokers say where a new group would begin, unless they are asked not to.
         set_zero_if_not_found=False,
     )
-    answers = await admin.ask_of_topic(
-        queue.topic, asked, expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-    )
-    answer = answers.get(queue.broker_name)
+
+
+def _told(answer: Response | None) -> int | None:
     if answer is None or answer.code == ResponseCode.QUERY_NOT_FOUND:
         return None
     return answer.header(Offset).offset

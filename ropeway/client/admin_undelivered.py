@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ropeway.client import admin_copies
+from ropeway.client.admin_offsets import committed_at_broker
 from ropeway.client.admin_transactions import open_transactions
 from ropeway.client.admin_under_way import (
     HALF_GROUP,
@@ -27,11 +28,9 @@ from ropeway.gateway.wire.commands.broker_admin import (
     GetAllDelayOffset,
     GetTimerMetrics,
 )
-from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin
-    from ropeway.client.message import MessageQueue
 
 _MOST = 10_000
 """So many that wait at a Ropeway are looked at."""
@@ -63,7 +62,7 @@ class Undelivered:
             # Level 1 is queue 0.
             at = done.get(span.queue.queue_id + 1)
             if at is None:
-                at = await self._committed(SCHEDULE_GROUP, span.queue)
+                at = await committed_at_broker(self._admin, SCHEDULE_GROUP, span.queue)
             count += await self._count(topic, span, at)
         return count
 
@@ -100,7 +99,7 @@ class Undelivered:
                 raise
         count = 0
         for span in await self._spans(HALF_TOPIC, broker):
-            at = await self._committed(HALF_GROUP, span.queue)
+            at = await committed_at_broker(self._admin, HALF_GROUP, span.queue)
             count += await self._count(topic, span, at)
         return count
 
@@ -115,7 +114,7 @@ class Undelivered:
         # Those of pops have topics of their own, with either name.
         for name in (retry, f"{retry}_{topic}", f"{retry}+{topic}"):
             for span in await self._spans(name, broker):
-                at = await self._committed(group, span.queue)
+                at = await committed_at_broker(self._admin, group, span.queue)
                 is_own = name != retry
                 count += await self._count(topic, span, at, every=is_own)
         return count
@@ -129,21 +128,6 @@ class Undelivered:
         )
         found = answer.code == ResponseCode.SUCCESS
         return read_spans(answer.body) if found else []
-
-    async def _committed(self, group: str, queue: MessageQueue) -> int | None:
-        asked = QueryConsumerOffset(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            set_zero_if_not_found=False,
-        )
-        answer = await self._admin.ask_broker(
-            queue.broker_name,
-            asked,
-            expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
-        )
-        found = answer.code == ResponseCode.SUCCESS
-        return answer.header(Offset).offset if found else None
 
     async def _count(
         self, topic: str, span: QueueSpan, at: int | None, *, every: bool = False
