@@ -79,14 +79,15 @@ def finish(
             return await _look(job, topics, 0 if consent.dry_run else wait_s)
 
     found = run(cluster, look())
-    staying = {topic: left for topic, left in found.items() if left.stays}
+    staying = "; ".join(
+        f"{topic}: {words(left)}" for topic, left in found.items() if left.stays
+    )
     if staying and not leave:
         print_rows(
             [_row(topic, left) for topic, left in found.items()], as_json=as_json
         )
-        said = "; ".join(f"{topic}: {words(left)}" for topic, left in staying.items())
         raise UnwellError(
-            f"messages are left at the source: {said}; have them delivered and read "
+            f"messages are left at the source: {staying}; have them delivered and read "
             "there, or give them up with --leave"
         )
     late = sum(left.late for left in found.values())
@@ -94,8 +95,7 @@ def finish(
     if late:
         action += f", and send {late:,} late messages here"
     if staying:
-        said = "; ".join(f"{topic}: {words(left)}" for topic, left in staying.items())
-        action += f", and leave at the source {said}"
+        action += f", and leave at the source {staying}"
     if not consent.to(action, as_json=as_json):
         return
 

@@ -42,27 +42,25 @@ async def lead_back(request: CreateTopic, context: Context, topic: ServedTopic) 
     """
     node, name, wanted = context.node, topic.name, request.writes
     if node.source is None:
-        raise _refusal("this node knows no source; start it with --migrate-from")
+        raise refusal("this node knows no source; start it with --migrate-from")
     sends = node.source.sends
     if wanted == HELD and not topic.setup.mirrored:
         await _hold(topic, request.hold or "", sends)
     elif wanted == SENT_BACK and not topic.setup.mirrored:
         if not (topic.passed_on and sends.is_held(name, request.hold or "")):
-            raise _refusal(
-                f"messages of topic {name} were held for too long; try again"
-            )
+            raise refusal(f"messages of topic {name} were held for too long; try again")
         if _lacks(topic, request.ends or ""):
-            raise _refusal(f"the source lacks messages of topic {name}; copy them")
+            raise refusal(f"the source lacks messages of topic {name}; copy them")
         # Nothing is stored here any more, however long it takes to write that down.
         sends.hold_on(name)
         try:
-            await _change(context, name, _sent_back)
+            await change_setup(context, name, _sent_back)
         finally:
             sends.release(name)
     elif wanted == RETURNED and topic.setup.writes in (SENT_BACK, RETURNED):
-        await _change(context, name, _returned)
+        await change_setup(context, name, _returned)
     else:
-        raise _refusal(
+        raise refusal(
             f"topic {name} is not to be {wanted:.80} now; allowed: {HELD}, "
             f"{SENT_BACK}, {RETURNED}, one after the other"
         )
@@ -76,7 +74,7 @@ async def _hold(topic: ServedTopic, hold: str, sends: SourceSends) -> None:
     end_s = clock() + HOLD_S
     while any(one.end < one.next_offset for one in topic.partitions):
         if clock() >= end_s:
-            raise _refusal(f"messages of topic {topic.name} are not stored in time")
+            raise refusal(f"messages of topic {topic.name} are not stored in time")
         await asyncio.sleep(_LOOK_S)
 
 
@@ -88,9 +86,15 @@ def _lacks(topic: ServedTopic, ends: str) -> bool:
     )
 
 
-async def _change(
+async def change_setup(
     context: Context, name: str, change: Callable[[Topic], Topic]
 ) -> None:
+    """Have the routes say something else of a topic.
+
+    Raises:
+        TopicError: It was deleted meanwhile.
+    """
+
     def changed(old: Topic | None) -> Topic:
         if old is None:
             raise TopicError(f"topic {name} was deleted meanwhile")
@@ -109,5 +113,6 @@ def _returned(old: Topic) -> Topic:
     return msgspec.structs.replace(old, writes=RETURNED)
 
 
-def _refusal(complaint: str) -> Refusal:
+def refusal(complaint: str) -> Refusal:
+    """The answer to a step that is not taken."""
     return Refusal(ResponseCode.INVALID_PARAMETER, complaint)

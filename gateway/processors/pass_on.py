@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ropeway.client.errors import RemotingError
-from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
-from ropeway.gateway.processors.lead_back import goes_back, lead_back
+from ropeway.gateway.processors.lead_back import (
+    change_setup,
+    goes_back,
+    lead_back,
+    refusal,
+)
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import FINISHED, HELD
@@ -93,20 +97,18 @@ async def _lead_here(
     node, name, wanted = context.node, request.topic, request.writes
     sends = node.source.sends if node.source is not None else None
     if topic is None or not topic.setup.mirrored:
-        raise _refusal(f"topic {name} is no mirror")
+        raise refusal(f"topic {name} is no mirror")
     if sends is None:
-        raise _refusal("this node knows no source; start it with --migrate-from")
+        raise refusal("this node knows no source; start it with --migrate-from")
     if complaint := _complaint(request, topic, sends):
-        raise _refusal(complaint)
+        raise refusal(complaint)
     if wanted == HELD:
         await sends.hold(name, request.hold or "")
         return
 
     cut_offsets: list[int] = []
 
-    def changed(old: Topic | None) -> Topic:
-        if old is None:
-            raise _deleted(name)
+    def led(old: Topic) -> Topic:
         return msgspec.structs.replace(
             old, writes=wanted or AT_SOURCE, cut_offsets=cut_offsets
         )
@@ -116,7 +118,7 @@ async def _lead_here(
         sends.hold_on(name)
         cut_offsets = [one.next_offset for one in topic.partitions]
     try:
-        await node.topics.change(name, changed)
+        await change_setup(context, name, led)
     finally:
         sends.release(name)
     if wanted == STORED:
@@ -131,18 +133,12 @@ async def _finish(name: str, context: Context) -> None:
     """
     topic = context.node.topics.get(name)
     if topic is None or topic.setup.mirrored or not topic.setup.cut_offsets:
-        raise _refusal(f"topic {name} was not cut over, or is finished")
+        raise refusal(f"topic {name} was not cut over, or is finished")
 
-    def changed(old: Topic | None) -> Topic:
-        if old is None:
-            raise _deleted(name)
+    def finished(old: Topic) -> Topic:
         return msgspec.structs.replace(old, cut_offsets=[])
 
-    await context.node.topics.change(name, changed)
-
-
-def _deleted(name: str) -> TopicError:
-    return TopicError(f"topic {name} was deleted meanwhile")
+    await change_setup(context, name, finished)
 
 
 def _complaint(
@@ -169,7 +165,3 @@ def _lacks(topic: ServedTopic, sends: SourceSends) -> bool:
         or topic.partitions[queue_id].next_offset < end
         for queue_id, end in sends.ends(topic.name).items()
     )
-
-
-def _refusal(complaint: str) -> Refusal:
-    return Refusal(ResponseCode.INVALID_PARAMETER, complaint)

@@ -120,7 +120,7 @@ class CutOver:
             for topic in left:
                 if writes[topic] != PASSED_ON:
                     say(f"lead producers of {topic} here, and send on to the source")
-                    await self._lead(topic, PASSED_ON)
+                    await admin_topics.lead_writes(self._target, topic, PASSED_ON)
             say(f"wait {self._settle_s:g} s until all producers have come")
             waiting = [pair for topic in left for pair in pairs[topic]]
             await self._until(self._settle_s, waiting, groups)
@@ -141,9 +141,6 @@ class CutOver:
     async def _writes(self, topic: str) -> str:
         (config,) = (await admin_topics.configs(self._target, topic)).values()
         return config.writes if isinstance(config.writes, str) else AT_SOURCE
-
-    async def _lead(self, topic: str, writes: str, hold: str | None = None) -> None:
-        await admin_topics.lead_writes(self._target, topic, writes, hold)
 
     async def _until(
         self, seconds: float, pairs: Sequence[Pair], groups: Sequence[str]
@@ -167,13 +164,13 @@ class CutOver:
             if await self._missing(pairs) > _NEAR:
                 continue
             hold, began = str(uuid4()), clock()
-            await self._lead(topic, HELD, hold)
+            await admin_topics.lead_writes(self._target, topic, HELD, hold)
             await asyncio.gather(*map(self._copy, pairs))
             if await self._missing(pairs):
                 # Somebody sends to the source itself.
                 continue
             try:
-                await self._lead(topic, STORED, hold)
+                await admin_topics.lead_writes(self._target, topic, STORED, hold)
             except ResponseError as error:
                 if error.code != ResponseCode.INVALID_PARAMETER:
                     raise

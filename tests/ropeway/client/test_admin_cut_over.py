@@ -17,6 +17,7 @@ from ropeway.client import (
     RemotingError,
     admin_groups,
     admin_offsets,
+    admin_topics,
 )
 from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
@@ -191,25 +192,25 @@ async def test_nothing_is_stored_here_that_the_source_may_have_stored(
         pairs = await mirror.prepare(topic)
         job = CutOver(source, ours, mirror, 0)
         with pytest.raises(ResponseError, match="are not sent on to the source yet"):
-            await job._lead(topic, "stored", "one")
+            await admin_topics.lead_writes(ours, topic, "stored", "one")
         with pytest.raises(ResponseError, match="allowed: at_source, passed_on, held"):
-            await job._lead(topic, "nowhere")
-        await job._lead(topic, "passed_on")
+            await admin_topics.lead_writes(ours, topic, "nowhere")
+        await admin_topics.lead_writes(ours, topic, "passed_on")
         await send(producer, topic, 4)
         with pytest.raises(ResponseError, match="were held for too long"):
-            await job._lead(topic, "stored", "one")
-        await job._lead(topic, "held", "one")
+            await admin_topics.lead_writes(ours, topic, "stored", "one")
+        await admin_topics.lead_writes(ours, topic, "held", "one")
         with pytest.raises(ResponseError, match="were held for too long"):
-            await job._lead(topic, "stored", "another")
+            await admin_topics.lead_writes(ours, topic, "stored", "another")
         with pytest.raises(ResponseError, match="lacks messages"):
-            await job._lead(topic, "stored", "one")
+            await admin_topics.lead_writes(ours, topic, "stored", "one")
         # A hold ends by itself, and what waited goes to the source.
         await send(producer, topic, 2)
         assert await copy_all(mirror, pairs) == 6
         await same(source, ours, pairs)
         await job.move([topic], [], lambda _: None)
         with pytest.raises(ResponseError, match="is no mirror"):
-            await job._lead(topic, "passed_on")
+            await admin_topics.lead_writes(ours, topic, "passed_on")
 
 
 @scenario
