@@ -281,9 +281,9 @@ class Catalog:
         header = Header(version, self.log_id, self.next_ordinal, len(lines) + 1)
         write_file(self.path, [_dump(header), *lines])
         self._header = header
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = os.open(self.path, os.O_RDWR)
+        before, self._descriptor = self._descriptor, os.open(self.path, os.O_RDWR)
+        if before >= 0:
+            os.close(before)
         size = os.fstat(self._descriptor).st_size
         self._size = self._changed = self._durable = size
 

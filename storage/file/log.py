@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -75,23 +76,22 @@ def open_log(
     """
     settings = settings or FileLogSettings()
     held = lock.take(directory)
-    try:
-        skip = settings.on_damage == "skip"
-        catalog = catalogs.open_catalog(directory, secrets.randbits(63), skip=skip)
-        segments, report = recover(
-            directory, catalog, settings.segment_bytes, skip=skip
-        )
-        hold_against(catalog, segments, report, skip=skip)
-    except OSError as error:
-        os.close(held)
-        raise LogError(f"cannot open the log in {directory}: {error}") from error
-    except LogError:
-        os.close(held)
-        raise
+    with ExitStack() as refused:
+        refused.callback(os.close, held)
+        try:
+            skip = settings.on_damage == "skip"
+            catalog = catalogs.open_catalog(directory, secrets.randbits(63), skip=skip)
+            refused.callback(catalog.close)
+            size = settings.segment_bytes
+            segments, report = recover(directory, catalog, size, skip=skip)
+            refused.callback(os.close, segments[-1].descriptor)
+            hold_against(catalog, segments, report, skip=skip)
+        except OSError as error:
+            raise LogError(f"cannot open the log in {directory}: {error}") from error
+        refused.pop_all()
     if report.dropped or report.skipped or report.rebuilt:
         _log.warning("log recovered", directory=str(directory), report=report)
-    opened = Opened(held, catalog, segments, report)
-    return FileLog(directory, settings, clock, opened)
+    return FileLog(directory, settings, clock, Opened(held, catalog, segments, report))
 
 
 class FileLog:

@@ -213,9 +213,13 @@ def _finish(
         active.descriptor = os.open(active.path, os.O_RDWR)
         # A file that was cut short, or made when there was less room.
         active.capacity = max(active.capacity, segment_bytes)
-        allocate(active.descriptor, active.capacity)
-        # What is visible from now on must be there after a power cut, too.
-        sync_data(active.descriptor)
+        try:
+            allocate(active.descriptor, active.capacity)
+            # What is visible from now on must be there after a power cut, too.
+            sync_data(active.descriptor)
+        except OSError:
+            os.close(active.descriptor)
+            raise
     else:
         base = 0
         if segments:

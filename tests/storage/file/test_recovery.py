@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from ropeway.storage.api import LogDamagedError, LogError
 from ropeway.storage.file import FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen
+from tests.storage.file.descriptors import open_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -319,6 +322,21 @@ def opened_once(directory: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_log_that_finds_no_room_for_its_segment_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, place: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    fill(tmp_path, SMALL, 1)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "posix_fallocate", full)
+        with pytest.raises(LogError, match="No space left"):
+            open_log(tmp_path, SMALL)
+    assert open_below(tmp_path) == 0
+    assert reopen(tmp_path, SMALL)[1] == ["000"]
+
+
 @pytest.mark.parametrize("journal", ["older", "cut"])
 def test_a_journal_that_lacks_what_a_synced_block_needs_is_refused(
     tmp_path: Path, journal: str
@@ -332,6 +350,7 @@ def test_a_journal_that_lacks_what_a_synced_block_needs_is_refused(
     wanted = r"partitions lacks the topic of records in .*\.log, place 0: "
     with pytest.raises(LogDamagedError, match=wanted + ".*on_damage"):
         open_log(tmp_path, SMALL)
+    assert open_below(tmp_path) == 0
     (problem,) = verify(tmp_path).problems
     assert re.match(f".*{wanted}", problem)
 
