@@ -265,7 +265,10 @@ def _announce(nodes: Sequence[Listening], ready_file: Path | None) -> None:
         for one in node.endpoints
     ]
     if ready_file is not None:
-        ready_file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # Who waits for the file finds all of it in it.
+        new = ready_file.with_name(f"{ready_file.name}.new")
+        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        new.replace(ready_file)
     click.echo("\n".join(lines))
     for node in nodes:
         if node.site is not None:

@@ -142,6 +142,8 @@ def test_it_prints_where_it_listens_and_how_to_come_there(node):
 
 def test_several_listeners_have_addresses_of_their_own(serve, tmp_path):
     ready = tmp_path / "ready"
+    ready.write_text("of before")
+    (tmp_path / "open").hardlink_to(ready)
     listen = ("127.0.0.1:0=127.0.0.2:4711", "[::1]:0")
     lines = listening(serve("--ready-file", str(ready), listen=listen))[:-1]
     assert lines[0].endswith(" advertised as 127.0.0.2:4711")
@@ -149,6 +151,8 @@ def test_several_listeners_have_addresses_of_their_own(serve, tmp_path):
         r"listening on (\[::1\]:\d+) advertised as (\[::1\]:\d+)", lines[1]
     )
     assert ready.read_text().splitlines() == lines
+    # It came into its place whole: nobody can read the half of it.
+    assert (tmp_path / "open").read_text() == "of before"
 
 
 def test_it_says_where_its_page_is_and_serves_it(node):
