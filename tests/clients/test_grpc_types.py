@@ -159,7 +159,7 @@ def test_what_is_refused_of_a_lite_topic_comes_again_and_is_a_dead_letter_then(
     ]
 
 
-@each(JAVA_GRPC)
+@each(JAVA_GRPC, NODE_GRPC, PYTHON_GRPC)
 @pytest.mark.compatibility("gRPC: lite topics, all of a parent, none subscribed to")
 def test_a_group_that_wants_all_lite_topics_gets_them_and_names_none(
     client: Client,
@@ -173,8 +173,9 @@ def test_a_group_that_wants_all_lite_topics_gets_them_and_names_none(
     prepare("LITE", attributes=wanted, consume_message_orderly=True)
     ours = session(client)
     ours.produce(topic, [{"body": "a0", "lite_topic": "a"}])
-    consumer = ours.start("consume_lite", topic=topic, group=group)
+    # They say what they subscribe to, here nothing: Node.js as it starts, Python where
+    # it is told to, Java after half a minute.
+    consumer = ours.start("consume_lite", topic=topic, group=group, say_all=True)
     ours.produce(topic, [{"body": "b0", "lite_topic": "b"}])
-    # It says after half a minute what it subscribes to, here nothing.
     assert sorted(bodies(consumer.wait_for(2))) == ["a0", "b0"]
     consumer.stop()

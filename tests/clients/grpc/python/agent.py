@@ -190,6 +190,8 @@ def consume_lite(command: Fields) -> None:
     )
     consumer.startup()
     running[command["id"]] = consumer
+    if command.get("say_all"):
+        consumer.subscribe_lite_all()
 
 
 def subscribe_lite(command: Fields) -> None:
