@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
+
+from ropeway.client.tls import TlsFiles
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""
@@ -17,12 +20,26 @@ TOPIC_QUEUES = 8
 NameServers = Annotated[str, msgspec.Meta(pattern=r"^[^;\s]+:\d+(;[^;\s]+:\d+)*$")]
 
 
+class MigrationTlsConfig(TlsFiles, frozen=True, forbid_unknown_fields=True):
+    """How nodes speak TLS with the source; empty, it trusts what the system does."""
+
+    server_name: str | None = None
+    """The name in the source's certificates, where it is another than its address."""
+
+
 class MigrationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The cluster that this one takes topics over from."""
 
     name_server: NameServers
-    """HOST:PORT, several joined by semicolons, in plain text. Whose topics are not here
-    yet, or are mirrors, clients are led there; and no topic is made by sending."""
+    """HOST:PORT, several joined by semicolons. Whose topics are not here yet, or are
+    mirrors, clients are led there; and no topic is made by sending."""
+    access_key: str | None = None
+    """Who sends there what producers send here during a cut-over; that account needs
+    `Pub` to the topics that move."""
+    secret_key_file: Path | None = None
+    """Its secret key; read at the start."""
+    tls: MigrationTlsConfig | None = None
+    """Where it is given, the source is asked by TLS."""
 
 
 class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ropeway.client.config import ClientConfig
 from ropeway.client.connections import Connections
+from ropeway.client.credentials import Credentials
 from ropeway.client.errors import RemotingError
 from ropeway.client.routes import Routes
+from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.node.source_sends import SourceRoute, SourceSends
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
@@ -39,12 +43,15 @@ class SourceRoutes:
 
     Args:
         name_server: `host:port`, several joined by semicolons.
+        config: TLS and credentials.
     """
 
-    def __init__(self, name_server: str) -> None:
+    def __init__(self, name_server: str, config: ClientConfig) -> None:
         self._name_server = name_server
         each_s = ANSWER_S / len(name_server.split(";"))
-        config = ClientConfig(connect_timeout_s=each_s, request_timeout_s=each_s)
+        config = msgspec.structs.replace(
+            config, connect_timeout_s=each_s, request_timeout_s=each_s
+        )
         self._connections = Connections(config, lambda _: None)
         self._servers = Routes(name_server, self._connections)
         self.sends = SourceSends(self, self._connections)
@@ -115,9 +122,33 @@ def _is_nowhere(done: asyncio.Task[SourceRoute | None]) -> bool:
 def opened(
     config: MigrationConfig | None, stack: AsyncExitStack
 ) -> SourceRoutes | None:
-    """Return what asks a migration's source, until the stack closes it."""
+    """Return what asks a migration's source, until the stack closes it.
+
+    Raises:
+        ConfigError: Its credentials or files for TLS cannot be used.
+    """
     if config is None:
         return None
-    source = SourceRoutes(config.name_server)
+    source = SourceRoutes(config.name_server, _client_config(config))
     stack.push_async_callback(source.close)
     return source
+
+
+def _client_config(config: MigrationConfig) -> ClientConfig:
+    if (config.access_key is None) != (config.secret_key_file is None):
+        raise ConfigError(
+            "migration.access_key and migration.secret_key_file go together"
+        )
+    credentials = None
+    if config.access_key is not None and config.secret_key_file is not None:
+        secret = read_named(config.secret_key_file, "migration.secret_key_file")
+        credentials = Credentials(access_key=config.access_key, secret_key=secret)
+    try:
+        tls = config.tls.context() if config.tls is not None else None
+    except ValueError as error:
+        raise ConfigError(f"migration.tls: {error}") from error
+    return ClientConfig(
+        tls=tls,
+        tls_server_name=config.tls.server_name if config.tls is not None else None,
+        credentials=credentials,
+    )

@@ -11,11 +11,16 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ropeway.client.errors import ConnectionFailedError, RequestTimeoutError
-from ropeway.client.routes import MASTER_ID
+from ropeway.client.diagnosis import refusal
+from ropeway.client.errors import (
+    ConnectionFailedError,
+    RequestTimeoutError,
+    ResponseError,
+)
+from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,6 +35,10 @@ HOLD_S = 2.0
 _SEND_S = 3.0
 """How long the source has for a message: as long as clients wait."""
 _LOOK_S = 0.005
+_GROUP = "ropeway-migrate"
+"""The producer group of what nodes send for themselves."""
+_NO_QUEUE = 1 << 30
+"""No topic has so many queues."""
 _ANY_CODE = range(-(1 << 31), 1 << 31)
 _DELAYS = (
     properties.DELAY,
@@ -83,14 +92,7 @@ class SourceSends:
         topic = request.topic
         self._under_way[topic] += 1
         try:
-            found = await self._routes.find(topic, ours)
-            for broker in found.route.broker_datas if found is not None else ():
-                if address := broker.broker_addrs.get(str(MASTER_ID)):
-                    break
-            else:
-                raise ConnectionFailedError(
-                    "the migration's source", f"has no broker for topic {topic:.200}"
-                )
+            address = await self._address(topic, ours)
             answer = await self._connections.request(
                 address, request, body, timeout_s=_SEND_S, expect=_ANY_CODE
             )
@@ -99,6 +101,41 @@ class SourceSends:
             return answer
         finally:
             self._under_way[topic] -= 1
+
+    async def _address(self, topic: str, ours: Collection[str]) -> str:
+        found = await self._routes.find(topic, ours)
+        for broker in found.route.broker_datas if found is not None else ():
+            if address := broker.broker_addrs.get(str(MASTER_ID)):
+                return address
+        raise ConnectionFailedError(
+            "the migration's source", f"has no broker for topic {topic:.200}"
+        )
+
+    async def refusal(self, topic: str, ours: Collection[str]) -> str | None:
+        """Ask why the source lets this node send nothing to a topic; None if it does.
+
+        Brokers look at who asks before they see that there is no such queue, so
+        nothing is stored.
+
+        Raises:
+            RemotingError: It did not answer, or has no broker for it.
+            SourceError: Nobody says where it has the topic.
+        """
+        address = await self._address(topic, ours)
+        request = SendMessageV2(
+            producer_group=_GROUP,
+            topic=topic,
+            default_topic=DEFAULT_TOPIC,
+            default_topic_queue_nums=1,
+            queue_id=_NO_QUEUE,
+            sys_flag=0,
+            born_timestamp=0,
+            flag=0,
+        )
+        answer = await self._connections.request(
+            address, request, b"?", timeout_s=_SEND_S, expect=_ANY_CODE
+        )
+        return refusal(ResponseError(answer.code, answer.remark, address))
 
     def _acknowledged(self, topic: str, reply: SendReply) -> None:
         ends = self._ends.setdefault(topic, {})

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ropeway.client.errors import RemotingError
+from ropeway.gateway.node.source_routes import SourceError
 from ropeway.gateway.node.source_sends import HOLD_S
 from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.processors.context import Refusal
@@ -45,6 +47,7 @@ async def lead_back(request: CreateTopic, context: Context, topic: ServedTopic) 
         raise refusal("this node knows no source; start it with --migrate-from")
     sends = node.source.sends
     if wanted == HELD and not topic.setup.mirrored:
+        await check_rights(context, name)
         await _hold(topic, request.hold or "", sends)
     elif wanted == SENT_BACK and not topic.setup.mirrored:
         if not (topic.passed_on and sends.is_held(name, request.hold or "")):
@@ -84,6 +87,26 @@ def _lacks(topic: ServedTopic, ends: str) -> bool:
         not word.isascii() or not word.isdigit() or int(word[:20]) < one.next_offset
         for word, one in zip(words, topic.partitions, strict=True)
     )
+
+
+async def check_rights(context: Context, topic: str) -> None:
+    """See that the source lets this node send to a topic.
+
+    Raises:
+        Refusal: It does not, or does not answer.
+    """
+    node = context.node
+    assert node.source is not None, "it was looked at before"
+    try:
+        found = await node.source.sends.refusal(topic, node.routes.brokers)
+    except (RemotingError, SourceError) as error:
+        raise Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
+    if found is not None:
+        raise Refusal(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            f"the migration's source lets this node send nothing to topic {topic}: "
+            f"{found}; set migration.access_key",
+        )
 
 
 async def change_setup(

@@ -11,6 +11,7 @@ from ropeway.client.errors import RemotingError
 from ropeway.gateway.processors.context import Answer, NotPreparedError, Refusal
 from ropeway.gateway.processors.lead_back import (
     change_setup,
+    check_rights,
     goes_back,
     lead_back,
     refusal,
@@ -106,6 +107,8 @@ async def _lead_here(
         await sends.hold(name, request.hold or "")
         return
 
+    if wanted == PASSED_ON:
+        await check_rights(context, name)
     cut_offsets: list[int] = []
 
     def led(old: Topic) -> Topic:

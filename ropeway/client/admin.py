@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ropeway.client import compacted, queue_bounds
+from ropeway.client import compacted, queue_bounds, topic_configs
 from ropeway.client.admin_requests import AskingClient
 from ropeway.client.decompression import MAX_ANSWER_BYTES
 from ropeway.client.errors import BadResponseError
@@ -27,7 +27,6 @@ from ropeway.gateway.wire.commands.admin import (
     DeleteTopic,
     GetAllGroupConfig,
     GetConsumeStats,
-    GetTopicConfig,
 )
 from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup
 from ropeway.gateway.wire.commands.explain import ExplainAccess
@@ -164,8 +163,7 @@ class Admin(AskingClient):
             TopicNotFoundError: There is no such topic.
             RemotingError: A server cannot be reached.
         """
-        answers = await self.ask_of_topic(topic, GetTopicConfig(topic=topic))
-        return [answer.json(bodies.TopicConfig) for answer in answers.values()]
+        return await topic_configs.read(self, topic)
 
     async def clusters(self) -> dict[str, list[str]]:
         """The names of all clusters, each with those of its brokers.

@@ -78,13 +78,13 @@ async def diagnose(error: RemotingError, config: ClientConfig) -> Diagnosis | No
         None where there is no more to say than the error does.
     """
     if isinstance(error, ResponseError):
-        refusal = _refusal(error)
-        if refusal is None:
+        found = refusal(error)
+        if found is None:
             return None
         return Diagnosis(
             Reason.NOT_ALLOWED,
             error.address,
-            f"not allowed: {refusal}",
+            f"not allowed: {found}",
             "`ropeway context show` prints the credentials in use",
         )
     if not isinstance(error, ConnectionFailedError):
@@ -98,8 +98,8 @@ async def diagnose(error: RemotingError, config: ClientConfig) -> Diagnosis | No
     return await _try(error.address, host, port, config)
 
 
-def _refusal(error: ResponseError) -> str | None:
-    """Why who asks may not; None where it failed for something else."""
+def refusal(error: ResponseError) -> str | None:
+    """Say why who asks may not; None where it failed for something else."""
     if error.code == ResponseCode.NO_PERMISSION:
         return error.remark
     # Brokers of 4.x say so by a code for anything, with the name of Java's class.

@@ -1,5 +1,6 @@
 """A real RocketMQ 5.5.0 name server and broker, to compare with."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,6 +84,31 @@ def transactions(check_ms: int) -> dict[str, str]:
         "transactionTimeOut": str(check_ms),
         "transactionCheckInterval": str(check_ms),
         "transactionCheckMax": "1000",
+    }
+
+
+def access_control(user: str, secret: str) -> dict[str, str]:
+    """Settings of a broker that checks who asks (ACL 2.0), and has one superuser."""
+    auth = "org.apache.rocketmq.auth"
+    return {
+        "authenticationEnabled": "true",
+        "authenticationProvider": (
+            f"{auth}.authentication.provider.DefaultAuthenticationProvider"
+        ),
+        "authenticationMetadataProvider": (
+            f"{auth}.authentication.provider.LocalAuthenticationMetadataProvider"
+        ),
+        "initAuthenticationUser": json.dumps({"username": user, "password": secret}),
+        "innerClientAuthenticationCredentials": json.dumps(
+            {"accessKey": user, "secretKey": secret}
+        ),
+        "authorizationEnabled": "true",
+        "authorizationProvider": (
+            f"{auth}.authorization.provider.DefaultAuthorizationProvider"
+        ),
+        "authorizationMetadataProvider": (
+            f"{auth}.authorization.provider.LocalAuthorizationMetadataProvider"
+        ),
     }
 
 

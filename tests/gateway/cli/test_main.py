@@ -100,7 +100,7 @@ LOADED = {
     "ropeway.client": "admin admin_groups admin_requests admin_topics admin_trims base "
     "compacted config connection connections credentials decompression diagnosis "
     "errors ids instance lags message pull_request queue_bounds received routes "
-    "send_request subscription table tasks tls",
+    "send_request subscription table tasks tls topic_configs",
     "ropeway.common": "native versions",
     "ropeway.gateway": "cli config errors fast_imports node pulsar_config "
     "request_limits topics_config wire",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
+from ropeway.client import Admin, admin_topics
+from ropeway.client.admin_cut_over import PASSED_ON
 from ropeway.gateway.cli import context_file
 from ropeway.gateway.cli.context_file import Context, Contexts
 from ropeway.gateway.cli.main import main
@@ -19,9 +22,11 @@ from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
 from tests.gateway.cli.secured import NOBODY, PASSWORD, ROOT, Secured, secured
 from tests.pages import DOCS, blocks
+from tests.ropeway.client.scenario import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ropeway.testing import Gateway
 
@@ -30,6 +35,28 @@ if TYPE_CHECKING:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with secured(tmp_path_factory.mktemp("source")) as made:
         yield made
+
+
+SENDS_ON = """\
+[limits]
+send_wait_ms = 60_000
+[migration]
+name_server = "{address}"
+access_key = "ropeway"
+secret_key_file = "{folder}/password"
+[migration.tls]
+ca = "{folder}/ca.pem"
+"""
+"""How a node that cuts over asks the source."""
+
+
+@pytest.fixture
+def sending_on(source: Secured, tmp_path: Path) -> Iterator[Gateway]:
+    file = tmp_path / "node.toml"
+    file.write_text(SENDS_ON.format(address=source.address, folder=source.folder))
+    options = ("--config", str(file), "--broker", "target-0")
+    with running_gateway(options=options) as gateway:
+        yield gateway
 
 
 @pytest.fixture
@@ -170,8 +197,11 @@ def test_the_commands_of_the_page_lead_from_one_to_the_other(
             for block in blocks(DOCS / "migrate.md", "")
             for line in block.text.splitlines()
             # Nodes of pages are started by a test of all of them, and those of
-            # mirrors are below their own.
-            if "ropeway serve" not in line and "--source rocketmq orders" not in line
+            # mirrors are below their own; accounts in `test_migration_secured.py`.
+            if not any(
+                words in line
+                for words in ("ropeway serve", "--source rocketmq o", "create ropeway")
+            )
         ]
         assert len(lines) > 7
         for line in lines:
@@ -228,3 +258,35 @@ def test_what_is_no_rocketmq_is_told_so(ropeway_gateway, data):
         done = run(*words, "-n", ropeway_gateway.name_server, code=3)
     assert f"source old: {address}: " in done.stderr
     assert "allowed: a name server of RocketMQ, from 4.9 on" in done.stderr
+
+
+def test_a_topic_moves_and_goes_back_by_tls_and_a_node_s_own_account(
+    source, sending_on
+):
+    known(source)
+    to = ("-n", sending_on.name_server)
+    moving = ("moved", "--source", "old", "--settle", "0", *to)
+    run("--context", "old", "topic", "create", "moved", "--queues", "1")
+    run("migrate", "mirror", "moved", "--source", "old", "--exit-at-end", *to)
+    account = f"user create ropeway --password-file {source.folder / 'password'}"
+    run("--context", "old", *account.split())
+    rights = "acl create ropeway --resource Topic:moved --action"
+    run("--context", "old", *rights.split(), "Get")
+    done = run("migrate", "cut-over", *moving, code=1)
+    assert "source lets this node send nothing to topic moved: " in done.stderr
+    run("--context", "old", *rights.split(), "Pub")
+    asyncio.run(lead(sending_on.name_server, "moved"))
+    run("produce", "moved", "sent on", *to)
+    run("migrate", "cut-over", *moving)
+    run("produce", "moved", "after", *to)
+    run("migrate", "rollback", *moving)
+    there = run("--context", "old", "consume", "moved", "--exit-at-end")
+    assert there.stdout == "sent on\nafter\n"
+    for line in ("topic delete moved --yes", "user delete ropeway --yes"):
+        run("--context", "old", *line.split())
+
+
+async def lead(name_server: str, topic: str) -> None:
+    """Take the first step of a cut-over, as a command that was killed after it."""
+    async with Admin(name_server, config=PATIENT) as admin:
+        await admin_topics.lead_writes(admin, topic, PASSED_ON)
