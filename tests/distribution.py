@@ -45,7 +45,7 @@ SHARING = {
     ),
     PULSAR: (
         r"(storage/pulsar/|gateway/cli/test_offload\.py"
-        r"|simulation/test_pulsar\.py"
+        r"|simulation/test_pulsar(_admin)?\.py"
         r"|system/test_(cluster|native_\w+|pulsar_client)\.py)"
     ),
     NODES_ON_PULSAR: (

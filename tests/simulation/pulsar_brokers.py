@@ -10,6 +10,7 @@ import itertools
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation import pulsar_rest
 from tests.simulation.connections import Listening
 from tests.simulation.loop import Process
 from tests.simulation.pulsar_served import NOT_READY, Served
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.connections import End
     from tests.simulation.network import Network
+    from tests.simulation.pulsar_admin import Partitioned
 
 PORT = 6650
 BUNDLES = 4
@@ -70,6 +72,7 @@ class Broker:
                 end._call(end._take)
 
         listening.watch(accept)
+        pulsar_rest.listen(self)
 
     def kill(self) -> Process | None:
         """Die; the topics are somebody else's after a while."""
@@ -133,7 +136,12 @@ class Pulsar:
         self._counts = counts
         self._ledgers = itertools.count(1)
         self.topics: dict[str, Topic] = {}
-        self.schemas: dict[str, bytes] = {}
+        self.schemas: dict[str, list[bytes]] = {}
+        """All that each topic ever had, the newest last."""
+        self.tenants = {"public"}
+        self.spaces: dict[str, dict[str, Any]] = {"public/default": {"properties": {}}}
+        """By `tenant/namespace`, the policies."""
+        self.partitioned: dict[str, Partitioned] = {}
         self.brokers = [Broker(self, number) for number in range(brokers)]
         self._owners: dict[int, Broker | None] = {}
 
@@ -141,6 +149,12 @@ class Pulsar:
     def service_url(self) -> str:
         """Where clients ask."""
         return "pulsar://" + ",".join(f"{one.host}:{PORT}" for one in self.brokers)
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin REST is."""
+        port = pulsar_rest.PORT
+        return "http://" + ",".join(f"{one.host}:{port}" for one in self.brokers)
 
     def make(self, name: str) -> bool:
         """Make a topic; False where there is one."""

@@ -165,6 +165,8 @@ class Served:
         self.has_exclusive = False
         self.cursors: dict[str, Cursor] = {}
         self.is_closed = False
+        self.compaction = "NOT_RUN"
+        """What the last compaction is, by this broker."""
         self._pending: deque[tuple[Producer, Send, bytes]] = deque()
         self._last_s = 0.0
 

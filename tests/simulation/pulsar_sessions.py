@@ -144,7 +144,7 @@ class Session(asyncio.Protocol):
         if found is None:
             answer = SchemaAnswer(asked.request_id, NOT_FOUND, "no schema")
         else:
-            answer = SchemaAnswer(asked.request_id, schema=Schema(found))
+            answer = SchemaAnswer(asked.request_id, schema=Schema(found[-1]))
         self.tell(answer)
 
     def _producer(self, asked: OpenProducer, _rest: bytes) -> None:

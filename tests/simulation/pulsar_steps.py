@@ -31,6 +31,7 @@ KINDS = (
     *(["subscribe"] * 5 + ["flow"] * 6 + ["last"] * 3 + ["leave"] * 2),
     *(["time"] * 2 + ["place"] * 2 + ["drop"] * 2 + ["unload", "unload"]),
     *("lookup", "unknown", "make", "same", "compact"),
+    *("stats", "stats", "index"),
 )
 OF_PRODUCERS = ("send", "again", "close", "same")
 OF_CONSUMERS = ("flow", "last", "leave", "time", "place")
@@ -107,5 +108,6 @@ class Steps:
             "flow": lambda: (draw.choice([1, 3, 10, 100]),),
             "time": lambda: (draw.randrange(64),),
             "place": lambda: (draw.randrange(64),),
+            "index": lambda: (draw.randrange(8),),
         }
         return number, make.get(kind, tuple)()

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 LARGEST = (1 << 63) - 1
 ADMINISTERED = ("make", "compact", "unload")
+ASKED = {"stats": "internalStats", "index": "getMessageIdByIndex"}
+"""What is asked of the admin REST."""
 
 
 class Client(asyncio.Protocol):
@@ -97,6 +99,9 @@ class Side(Protocol):
 
     async def connect(self, who: int) -> Client:
         """A connection to the broker."""
+
+    async def ask(self, topic: int, path: str) -> Any:
+        """What the admin REST answers; None where it refuses."""
 
     async def settle(self, clients: list[Client]) -> Any:
         """Return when all has been said; who is connected to topics."""
@@ -157,6 +162,9 @@ class Transcript:
         self._asked[request] = step
         if kind in ADMINISTERED:
             return await self._side.administer(kind, topic)
+        if kind in ASKED:
+            path = ASKED[kind] + (f"?index={given[0]}" if given else "")
+            return self._shown(await self._side.ask(topic, path))
         if kind == "drop":
             client.transport.close()
         elif kind in ("send", "again"):
@@ -169,6 +177,14 @@ class Transcript:
         else:
             client.tell(self._command(step, name, request))
         return None
+
+    def _shown(self, content: Any) -> Any:
+        """What the admin REST says, without what two servers may have different."""
+        if content is None:
+            return None
+        filled = [one["entries"] for one in content["ledgers"] if one["entries"]]
+        compacted = max(content["compactedLedger"]["entries"], 0)
+        return filled, content["currentLedgerEntries"], compacted
 
     def _command(self, step: Step, name: str, request: int) -> Any:
         kind, _, topic, number, given = step

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 import urllib.error
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from ropeway.storage.pulsar.commands import Ping
 from tests import chance
 from tests.simulation.loop import Process, SimulatedLoop
 from tests.simulation.network import Network
+from tests.simulation.pulsar_admin import Asked, answered
 from tests.simulation.pulsar_brokers import PORT
 from tests.simulation.pulsar_brokers import Pulsar as Model
 from tests.simulation.pulsar_steps import CLIENTS, TOPICS
@@ -82,6 +84,13 @@ class Modelled:
                 if served is not None:
                     served.unload()
         return None
+
+    async def ask(self, topic: int, path: str) -> Any:
+        where = self.name(topic).replace("://", "/")
+        path, _, index = f"{where}/{path}".partition("?index=")
+        asked = Asked("GET", path, {"index": index})
+        answer = answered(self._pulsar.brokers[0], asked)
+        return answer.content if answer.status == HTTPStatus.OK else None
 
     def time_ms(self) -> int:
         return self._loop.wall_ns() // 1_000_000
@@ -155,6 +164,14 @@ class Real:
 
     async def administer(self, kind: str, topic: int) -> Any:
         return await asyncio.to_thread(self._administer, kind, topic)
+
+    async def ask(self, topic: int, path: str) -> Any:
+        where = self.name(topic).replace("://", "/")
+        try:
+            return await asyncio.to_thread(self._pulsar.admin, "GET", f"{where}/{path}")
+        except urllib.error.HTTPError as error:
+            error.close()
+            return None
 
     def _administer(self, kind: str, topic: int) -> Any:
         path = f"persistent/{self._space}/t{topic}"
