@@ -105,7 +105,7 @@ async def check_rights(context: Context, topic: str) -> None:
         raise Refusal(
             ResponseCode.SERVICE_NOT_AVAILABLE,
             f"the migration's source lets this node send nothing to topic {topic}: "
-            f"{found}; set migration.access_key",
+            f"{found}; migration.access_key says as whom it sends",
         )
 
 

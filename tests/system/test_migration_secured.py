@@ -115,7 +115,7 @@ def test_topics_move_and_go_back_where_the_source_checks_who_asks(source, known)
         # The node has no rights yet, and nothing has changed for producers.
         done = run(*moving, code=1)
         assert "lets this node send nothing to topic goes" in done.stderr
-        assert "set migration.access_key" in done.stderr
+        assert "migration.access_key says as whom" in done.stderr
         standing = json.loads(run("migrate", "status", *FROM, *here, "--json").stdout)
         assert {row["stage"] for row in standing} == {"mirrored"}
         run(*RIGHTS)

@@ -260,6 +260,9 @@ async def test_steps_that_are_not_next_are_refused(ropeway_gateway, topic, led):
             await lead(ours, topic, RETURNED)
         with pytest.raises(ResponseError, match="were held for too long"):
             await lead(ours, topic, SENT_BACK, "one", ends="1,1")
+        with pytest.raises(ResponseError, match="lets this node send nothing to"):
+            await lead(ours, topic, HELD, "one")
+        await admin_topics.update(source, topic, perm=6)
         await lead(ours, topic, HELD, "one")
         with pytest.raises(ResponseError, match="were held for too long"):
             await lead(ours, topic, SENT_BACK, "another", ends="1,1")
