@@ -1,7 +1,9 @@
 """Stored messages, sent to another cluster as their producers sent them.
 
 There they get offsets and store times of their own; all else stays, the time when they
-were born among it.
+were born among it: to the millisecond, or, of those that go in a batch, to `APART_MS`.
+A broker answers a request for a queue before it is sent the next one, since it keeps
+the order of no others; so a busy queue can be sent in batches alone.
 """
 
 from __future__ import annotations
@@ -15,11 +17,16 @@ from ropeway.client.routes import DEFAULT_TOPIC
 from ropeway.client.send_request import STATUS_OF_CODE
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire import properties as names
-from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.commands.send import (
+    SendBatchMessage,
+    SendMessageV2,
+    SendReply,
+)
 from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from ropeway.client.admin import Admin
     from ropeway.client.message import MessageQueue
@@ -31,6 +38,13 @@ _GROUP = "ropeway-migrate"
 """The producer group of what is sent."""
 _KEPT_FLAGS = stored.COMPRESSED_FLAG | stored.COMPRESSION_TYPE_MASK
 """What producers say of a body. Brokers add what they know."""
+
+
+APART_MS = 10
+"""Messages of a batch have one time when they were born: the first one's, which was so
+much before or after theirs at most."""
+BATCH_MESSAGES, BATCH_BYTES = 128, 256 << 10
+"""The most in a batch."""
 
 
 async def messages(
@@ -82,21 +96,72 @@ async def send(
         RemotingError: The broker cannot be reached, or refused. If it does not answer,
             it may have stored it.
     """
-    pairs = names.parse(message.properties)
-    own = {name: value for name, value in pairs.items() if name not in SENT_ONCE}
-    header = SendMessageV2(
+    return await send_all(admin, queue, [(message, more or {})])
+
+
+async def send_all(
+    admin: Admin, queue: MessageQueue, given: Sequence[tuple[Message, dict[str, str]]]
+) -> int:
+    """Have a queue of another cluster store messages, all or none; the first's offset.
+
+    Args:
+        admin: Asks there.
+        queue: Where to.
+        given: One message, or some that `together` has found, each with the properties
+            that it gets beside its own.
+
+    Raises:
+        RemotingError: The broker cannot be reached, or refused. If it does not answer,
+            it may have stored them.
+    """
+    entries = [
+        BatchEntry(message.flag, message.body, _properties(message, more))
+        for message, more in given
+    ]
+    first, is_batch = given[0][0], len(given) > 1
+    header = (SendBatchMessage if is_batch else SendMessageV2)(
         producer_group=_GROUP,
         topic=queue.topic,
         default_topic=DEFAULT_TOPIC,
         default_topic_queue_nums=1,
         queue_id=queue.queue_id,
-        sys_flag=message.sys_flag & _KEPT_FLAGS,
-        born_timestamp=message.born_ms,
-        flag=message.flag,
-        properties=names.dump({**own, **(more or {})}),
+        sys_flag=first.sys_flag & _KEPT_FLAGS,
+        born_timestamp=first.born_ms,
+        flag=0 if is_batch else first.flag,
+        properties=names.dump({names.WAIT: "true"})
+        if is_batch
+        else entries[0].properties,
         reconsume_times=0,
+        batch=is_batch,
     )
+    body = encode_batch(entries) if is_batch else first.body
     answer = await admin.ask_broker(
-        queue.broker_name, header, message.body, expect=STATUS_OF_CODE
+        queue.broker_name, header, body, expect=STATUS_OF_CODE
     )
     return answer.header(SendReply).queue_offset
+
+
+def _properties(message: Message, more: dict[str, str]) -> str:
+    pairs = names.parse(message.properties)
+    own = {name: value for name, value in pairs.items() if name not in SENT_ONCE}
+    return names.dump({**own, **more})
+
+
+async def together(found: AsyncIterator[Message]) -> AsyncIterator[list[Message]]:
+    """Group messages of a queue that can be sent in one request, in their order."""
+    group: list[Message] = []
+    size = 0
+    async for message in found:
+        if group and not (
+            len(group) < BATCH_MESSAGES
+            and size + len(message.body) <= BATCH_BYTES
+            and abs(message.born_ms - group[0].born_ms) <= APART_MS
+            # A batch is of messages that are not compressed.
+            and not (message.sys_flag | group[0].sys_flag) & _KEPT_FLAGS
+        ):
+            yield group
+            group, size = [], 0
+        group.append(message)
+        size += len(message.body)
+    if group:
+        yield group

@@ -40,8 +40,8 @@ CUT_OVER, SENT_BACK, RETURNED = "cut_over", "sent_back", "returned"
 source, consumers read here; clients are led to the source. The last two are as of
 `routing.api.Topic.writes`."""
 _LOOK_S = 0.5
-_NEAR = 50
-"""So few messages are copied while producers wait: a request each."""
+_NEAR = 500
+"""So few messages are copied while producers wait: a request each at worst."""
 _ATTEMPTS = 20
 
 
@@ -192,12 +192,11 @@ class Rollback:
     async def _copy_queue(self, pair: Pair) -> int:
         begin, end = await self._next(pair), (await self._end(pair))
         count = 0
-        async for message in admin_copies.messages(
-            self._target, pair.target, begin, end
-        ):
-            more = {ORIGIN: _origin(pair, message.queue_offset)}
-            await admin_copies.send(self._source, pair.source, message, more)
-            count += 1
+        found = admin_copies.messages(self._target, pair.target, begin, end)
+        async for some in admin_copies.together(found):
+            given = [(one, {ORIGIN: _origin(pair, one.queue_offset)}) for one in some]
+            await admin_copies.send_all(self._source, pair.source, given)
+            count += len(given)
         return count
 
     async def _end(self, pair: Pair) -> int:
