@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,21 @@ def cpu_s(pid: int) -> float:
     clock_getcpuclockid(3) names, to the nanosecond.
     """
     return sum(time.clock_gettime((~one << 3) | CPU_CLOCK) for one in tree(pid))
+
+
+def cpu_by_part_s(gateway_pid: int) -> dict[str, float]:
+    """CPU time so far of a gateway, and of the Python and JVM of a Spark session here.
+
+    That of a process that has ended is gone.
+    """
+    gateway = tree(gateway_pid)
+    found = {"gateway": cpu_s(gateway_pid), "Python": time.process_time(), "JVM": 0.0}
+    for child in psutil.Process().children(recursive=True):
+        with suppress(OSError, psutil.NoSuchProcess):
+            if child.pid not in gateway:
+                part = "JVM" if child.name() == "java" else "Python"
+                found[part] += time.clock_gettime((~child.pid << 3) | CPU_CLOCK)
+    return found
 
 
 def memory(pid: int) -> Memory:

@@ -388,7 +388,8 @@ def main() -> None:
             print(f"{table.circumstances()}, {given.rounds} rounds, {given.master}.")
             print(measure(bench, given))
             print(spark_columns.measure(spark, topics, given))
-            print(spark_writes.measure(spark, topics, given))
+            assert gateway.pid is not None
+            print(spark_writes.measure(spark, topics, gateway.pid, given))
         finally:
             spark.stop()
             gateway.kill()

@@ -10,7 +10,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import table
+from benchmarks import counters, table
 from ropeway.spark.options import AT_LEAST_ONCE, EXACTLY_ONCE
 
 if TYPE_CHECKING:
@@ -25,20 +25,27 @@ QUEUES = 4
 TASKS = 2
 BODY = "x" * 52
 """60 B with the row's number."""
+PARTS = ("gateway", "Python", "JVM")
+CPU = f"CPU of {' + '.join(PARTS)}, microseconds a row"
 CASES = {
     f"write, {EXACTLY_ONCE}": (EXACTLY_ONCE, ">= 80,000"),
     f"write, {AT_LEAST_ONCE}": (AT_LEAST_ONCE, ">= 100,000"),
 }
 
 
-def measure(spark: SparkSession, topics: Topics, given: Namespace) -> str:
-    """Rows a second of the cases that have one of some words in their names."""
+def measure(
+    spark: SparkSession, topics: Topics, gateway_pid: int, given: Namespace
+) -> str:
+    """Rows a second of the cases that have one of some words in their names.
+
+    Beside them is what a row took of the CPU, of the gateway, Python and the JVM.
+    """
     words: list[str] = given.cases
     rows = []
     for name, (guarantee, aim) in CASES.items():
         if words and not any(word in name for word in words):
             continue
-        found = []
+        found, spent = [], []
         for number in range(given.warm_ups + given.rounds):
             ours = (
                 _rows(spark, given.messages)
@@ -50,12 +57,22 @@ def measure(spark: SparkSession, topics: Topics, given: Namespace) -> str:
                 )
             )
             theirs = _rows(spark, given.messages).write.format("noop")
-            rates = [given.messages / _seconds(one) for one in (ours, theirs)]
+            before = counters.cpu_by_part_s(gateway_pid)
+            seconds = _seconds(ours)
+            after = counters.cpu_by_part_s(gateway_pid)
             if number >= given.warm_ups:
-                found.append(rates)
+                found.append(
+                    [given.messages / one for one in (seconds, _seconds(theirs))]
+                )
+                spent.append([after[part] - before[part] for part in PARTS])
         both = zip(*found, strict=True)
-        rows.append([name, *map(_spread, both), aim])
-    return table.table(["writes, rows/s", "Ropeway", "Spark alone", "aim"], rows)
+        each = [
+            f"{1e6 * statistics.median(one) / given.messages:.1f}"
+            for one in zip(*spent, strict=True)
+        ]
+        rows.append([name, *map(_spread, both), " + ".join(each), aim])
+    titles = ["writes, rows/s", "Ropeway", "Spark alone", CPU, "aim"]
+    return table.table(titles, rows)
 
 
 def _rows(spark: SparkSession, count: int) -> DataFrame:

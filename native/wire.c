@@ -98,7 +98,7 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
 struct common {
     uint32_t magic, queue_id, sys_flag, reconsume_times;
     uint64_t born_ms, store_ms;
-    struct text topic, born_host, store_host, suffix;
+    struct text topic, born_host, store_host, suffix, mark;
     int only_plain;
 };
 
@@ -148,7 +148,8 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
                              struct text text)
 {
     int unended = text.size > 0 && text.at[text.size - 1] != VALUE_END;
-    size_t properties = text.size + (size_t)unended + common->suffix.size;
+    size_t properties =
+        text.size + (size_t)unended + common->suffix.size + common->mark.size;
     struct known known = look_at(text.at, text.size);
     if (properties > MAX_PROPERTIES_BYTES
         || (common->only_plain && (known.has_rare || known.unique.size == 0)))
@@ -186,7 +187,8 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
     at = put(at, text.at, text.size);
     if (unended)
         *at++ = VALUE_END;
-    put(at, common->suffix.at, common->suffix.size);
+    at = put(at, common->suffix.at, common->suffix.size);
+    put(at, common->mark.at, common->mark.size);
     PyObject *words = key_words(&known);
     if (words == NULL) {
         Py_DECREF(record);
@@ -270,11 +272,27 @@ static int is_utf8(struct text text)
     return 1;
 }
 
+static char *put_number(char *at, long long value)
+{
+    char digits[20];
+    int count = 0;
+    unsigned long long rest = value < 0 ? 0ULL - (unsigned long long)value
+                                        : (unsigned long long)value;
+    if (value < 0)
+        *at++ = '-';
+    do
+        digits[count++] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    while (count)
+        *at++ = digits[--count];
+    return at;
+}
+
 static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum { QUEUE_OFFSET = COMMON, ID_BASE, DATA, COUNT };
-    static const int places[] = {QUEUE_OFFSET, ID_BASE};
+    enum { QUEUE_OFFSET = COMMON, ID_BASE, MARK, DATA, COUNT };
+    static const int places[] = {QUEUE_OFFSET, ID_BASE, MARK};
     long long numbers[COUNT];
     struct common common;
     if (!has_arguments(given, COUNT, "plain_batch") || !read_common(args, &common)
@@ -288,6 +306,12 @@ static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t
     while (rest.size > 0) {
         uint32_t flag;
         struct text body, text;
+        char mark[24];
+        if (numbers[MARK] >= 0) {
+            char *end = put_number(mark, numbers[MARK]++);
+            *end++ = VALUE_END;
+            common.mark = (struct text){mark, (size_t)(end - mark)};
+        }
         PyObject *record = Py_None;
         if (cut_entry(&rest, &flag, &body, &text) && is_utf8(text))
             record = make_record(&common, offset, (uint64_t)numbers[ID_BASE] | offset,
@@ -308,22 +332,6 @@ static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t
 }
 
 /* -- gateway.wire.send_codec.sent_frame ------------------------------------------------ */
-
-static char *put_number(char *at, long long value)
-{
-    char digits[20];
-    int count = 0;
-    unsigned long long rest = value < 0 ? 0ULL - (unsigned long long)value
-                                        : (unsigned long long)value;
-    if (value < 0)
-        *at++ = '-';
-    do
-        digits[count++] = (char)('0' + rest % 10);
-    while (rest /= 10);
-    while (count)
-        *at++ = digits[--count];
-    return at;
-}
 
 static char *put_hex(char *at, uint64_t value)
 {

@@ -62,7 +62,12 @@ HOMES = {
     "obstore": ["storage/tiered/objects.py"],
     "lark": ["gateway/node/sql/*"],
     "google": ["gateway/grpc/*"],
-    "numpy": ["ropeway/spark/frames.py", "ropeway/spark/pairs.py"],
+    "numpy": [
+        "ropeway/spark/frames.py",
+        "ropeway/spark/message_encoder.py",
+        "ropeway/spark/pairs.py",
+        "ropeway/spark/wire_entries.py",
+    ],
     "playwright": [],  # tests drive a browser with it
     "prometheus_client": [],  # its parser reads our metrics in tests
     "pyarrow": ["ropeway/spark/*", "ropeway/streams/*"],

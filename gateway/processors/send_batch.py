@@ -35,7 +35,7 @@ from ropeway.gateway.wire.batch import (
 )
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendMessage
-from ropeway.gateway.wire.send_codec import plain_batch
+from ropeway.gateway.wire.send_codec import NO_MARK, plain_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,6 +117,7 @@ class _Batch(msgspec.Struct, frozen=True, gc=False):
             self.context.node.property_suffix,
             self.offset + before,
             topic.id_bases[self.queue_id],
+            NO_MARK,
             data,
         )
 

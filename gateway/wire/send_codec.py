@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _encode_json = msgspec.json.Encoder().encode
 
+NO_MARK = -1
+"""For `plain_batch`: its messages have no property that counts them."""
+
 _HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
 
 _SEND_STARTS = b'{"code":%d,' % RequestCode.SEND_MESSAGE_V2
@@ -166,6 +169,7 @@ def plain_batch(
     suffix: str,
     queue_offset: int,
     id_base: int,
+    mark: int,
     data: bytes,
     /,
 ) -> list[tuple[bytes, int, list[str]]] | None:
@@ -186,6 +190,8 @@ def plain_batch(
         suffix: See there.
         queue_offset: The offset that the first message will have.
         id_base: The id of the queue's first message.
+        mark: Ends the suffix of the first message, as a property's value; that of each
+            one behind it is one more. Negative: the suffix is whole.
         data: The batch, as in `gateway.wire.batch`.
     """
     try:
@@ -193,7 +199,9 @@ def plain_batch(
     except MessageError:
         return None
     records = []
-    for offset, entry in enumerate(entries, queue_offset):
+    for at, entry in enumerate(entries):
+        offset = queue_offset + at
+        end = f"{mark + at}{properties.VALUE_END}" if mark >= 0 else ""
         record = record_of(
             magic,
             topic,
@@ -204,7 +212,7 @@ def plain_batch(
             store_ms,
             store_host,
             reconsume_times,
-            suffix,
+            suffix + end,
             offset,
             id_base | offset,
             entry.flag,

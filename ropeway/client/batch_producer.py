@@ -88,22 +88,18 @@ class BatchProducer(Client):
                 again is fine.
         """
         send_request.check_batch(messages, self._config.max_message_bytes)
-        return await self.stage_entries(
-            queue,
-            [
-                BatchEntry(
-                    one.flag,
-                    one.body,
-                    dump(send_request.wire_properties(one, self._keys.make())),
-                )
-                for one in messages
-            ],
-        )
+        entries = [
+            BatchEntry(
+                one.flag,
+                one.body,
+                dump(send_request.wire_properties(one, self._keys.make())),
+            )
+            for one in messages
+        ]
+        return await self.stage_encoded(queue, encode_batch(entries))
 
-    async def stage_entries(
-        self, queue: MessageQueue, entries: list[BatchEntry]
-    ) -> Staged:
-        """The same for messages in wire form."""
+    async def stage_encoded(self, queue: MessageQueue, data: bytes) -> Staged:
+        """The same for messages as `encode_batch` makes them."""
         self._instance.ensure_started()
         routes = self._instance.routes
         await routes.get(queue.topic)
@@ -117,7 +113,7 @@ class BatchProducer(Client):
             response = await self._instance.connections.request(
                 routes.master(queue.broker_name),
                 header,
-                encode_batch(entries),
+                data,
                 timeout_s=_COMMIT_TIMEOUT_S,
             )
         except ConnectionFailedError:

@@ -14,6 +14,7 @@ from ropeway.client.instance import Instance
 from ropeway.client.queue_selector import QueueChoice
 from ropeway.gateway.wire import bodies, recall
 from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.batch import encode_batch
 from ropeway.gateway.wire.commands.send import RecallMessage, RecallReply
 from ropeway.gateway.wire.errors import MessageError
 
@@ -124,12 +125,7 @@ class Producer(Client):
         return await self._deliver(messages[0], make, keys, queue, None, timeout_s)
 
     async def send_entries(
-        self,
-        queue: MessageQueue,
-        entries: Sequence[BatchEntry],
-        *,
-        is_batch: bool = True,
-        timeout_s: float = 10.0,
+        self, queue: MessageQueue, entries: list[BatchEntry], timeout_s: float = 10.0
     ) -> None:
         """Send messages in wire form to one queue, until the broker has them.
 
@@ -138,38 +134,62 @@ class Producer(Client):
 
         Args:
             queue: Where to.
-            entries: The messages.
-            is_batch: Whether they go in one request, or one by one, as those must that
-                ask for a delay.
-            timeout_s: The longest that one try of one request may take.
+            entries: The messages; they go in one request.
+            timeout_s: The longest that one try may take.
 
         Raises:
-            RemotingError: All tries failed; nothing or all of a request is stored.
+            RemotingError: All tries failed; nothing or all of it is stored.
         """
-        self._instance.ensure_started()
-        groups = [entries] if is_batch else [[entry] for entry in entries]
-        for group in groups:
-            await self._send_entries(queue, group, is_batch, timeout_s)
+        await self.send_encoded(queue, encode_batch(entries), len(entries), timeout_s)
 
-    async def _send_entries(
-        self,
-        queue: MessageQueue,
-        entries: Sequence[BatchEntry],
-        is_batch: bool,
-        timeout_s: float,
+    async def send_encoded(
+        self, queue: MessageQueue, data: bytes, count: int, timeout_s: float = 10.0
     ) -> None:
-        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
-            return send_request.entries_request(
-                self._group,
-                queue,
-                entries,
-                is_batch=is_batch,
-                default_queues=self._config.default_queues,
-            )
+        """The same for what `encode_batch` has made.
 
+        Args:
+            queue: Where to.
+            data: The messages.
+            count: How many they are.
+            timeout_s: The longest that one try may take.
+        """
+
+        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
+            queues = self._config.default_queues
+            header = send_request.encoded_request(
+                self._group, queue, default_queues=queues
+            )
+            return header, data
+
+        await self._insist(queue, make, count, timeout_s)
+
+    async def send_entry(
+        self, queue: MessageQueue, entry: BatchEntry, timeout_s: float = 10.0
+    ) -> None:
+        """The same for one message that cannot be in a batch, as it asks for a delay.
+
+        Args:
+            queue: Where to.
+            entry: The message.
+            timeout_s: The longest that one try may take.
+        """
+
+        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
+            queues = self._config.default_queues
+            header = send_request.entry_request(
+                self._group, queue, entry, default_queues=queues
+            )
+            return header, entry.body
+
+        await self._insist(queue, make, 1, timeout_s)
+
+    async def _insist(
+        self, queue: MessageQueue, make: MakeRequest, count: int, timeout_s: float
+    ) -> None:
+        self._instance.ensure_started()
         for attempt in range(self._config.retries + 1):
             try:
-                await self._attempt(queue, make, [""] * len(entries), timeout_s)
+                await self._attempt(queue, make, [""] * count, timeout_s)
             except RemotingError as error:
                 is_last = attempt == self._config.retries
                 if is_last or not may_succeed_elsewhere(error):

@@ -191,32 +191,48 @@ def batch_request(
         BatchEntry(message.flag, message.body, names.dump(own))
         for message, own in zip(messages, properties, strict=True)
     ]
-    return entries_request(group, queue, entries, default_queues=default_queues)
+    header = encoded_request(group, queue, default_queues=default_queues)
+    return header, encode_batch(entries)
 
 
-def entries_request(
-    group: str,
-    queue: MessageQueue,
-    entries: Sequence[BatchEntry],
-    *,
-    is_batch: bool = True,
-    default_queues: int = 4,
-) -> tuple[SendMessage, bytes]:
-    """The request to store messages in wire form, and its body.
+def encoded_request(
+    group: str, queue: MessageQueue, *, default_queues: int = 4
+) -> SendMessage:
+    """The request to store a batch that is in wire form.
 
     Args:
         group: The producer group.
         queue: Where to.
-        entries: The messages; one, where `is_batch` is off.
-        is_batch: Whether the broker is to take them as a batch.
         default_queues: How many queues a topic gets that this creates.
-
-    Raises:
-        MessageError: A message's properties are too long.
     """
-    first = entries[0]
-    kind = SendBatchMessage if is_batch else SendMessageV2
-    header = kind(
+    return _wire_request(
+        SendBatchMessage,
+        group,
+        queue,
+        0,
+        names.dump({names.WAIT: "true"}),
+        default_queues,
+    )
+
+
+def entry_request(
+    group: str, queue: MessageQueue, entry: BatchEntry, *, default_queues: int = 4
+) -> SendMessage:
+    """The request to store one message in wire form; see `encoded_request`."""
+    return _wire_request(
+        SendMessageV2, group, queue, entry.flag, entry.properties, default_queues
+    )
+
+
+def _wire_request(
+    kind: type[SendMessage],
+    group: str,
+    queue: MessageQueue,
+    flag: int,
+    properties: str,
+    default_queues: int,
+) -> SendMessage:
+    return kind(
         producer_group=group,
         topic=queue.topic,
         default_topic=DEFAULT_TOPIC,
@@ -224,13 +240,12 @@ def entries_request(
         queue_id=queue.queue_id,
         sys_flag=0,
         born_timestamp=time.time_ns() // 1_000_000,
-        flag=0 if is_batch else first.flag,
-        properties=names.dump({names.WAIT: "true"}) if is_batch else first.properties,
+        flag=flag,
+        properties=properties,
         reconsume_times=0,
-        batch=is_batch,
+        batch=kind is SendBatchMessage,
         bname=queue.broker_name,
     )
-    return header, encode_batch(list(entries)) if is_batch else first.body
 
 
 def results(

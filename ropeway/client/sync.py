@@ -17,6 +17,7 @@ from ropeway.client.pull_consumer import PullConsumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+    from concurrent.futures import Future
 
     from ropeway.client.message import (
         Message,
@@ -44,16 +45,20 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something on the loop and wait for what it gives or raises."""
-        if self._loop.is_closed():
-            work.close()
-            raise ClientClosedError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.begin(work)
         try:
             return future.result()
         except BaseException:
             # KeyboardInterrupt must not leave the work running unseen.
             future.cancel()
             raise
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run something on the loop, and go on; the future tells what it gives."""
+        if self._loop.is_closed():
+            work.close()
+            raise ClientClosedError("the client is closed")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def stop(self) -> None:
         """End the thread and close the loop."""

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.gateway.wire import properties as names
-from ropeway.gateway.wire.batch import BatchEntry
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ropeway.gateway.wire.properties import tag_hash
+from ropeway.spark.wire_entries import Columns, Entries, as_one, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from ropeway.client import MessageQueue
 
 _PARCEL_BYTES = 512 * 1024
 _PARCEL_COUNT = 2000
-_FRONT_BYTES = 32
-"""What an entry has besides body and properties, about."""
 _PREFIX_BYTES = 12
+_ANY = -1
+"""The queue of rows that may go to any."""
 
 TYPES: Mapping[str, tuple[str, ...]] = {
     "value": ("binary", "string"),
@@ -34,18 +37,14 @@ TYPES: Mapping[str, tuple[str, ...]] = {
 }
 """The columns that a table to be sent may have, with their types."""
 
-_PROPERTIES = {
-    "tag": names.TAGS,
-    "key": names.KEYS,
-    "sharding_key": names.SHARDING_KEY,
-}
-
 
 class Parcel(NamedTuple):
     """Messages of one queue that are sent together."""
 
     queue: MessageQueue
-    entries: list[BatchEntry]
+    data: bytes
+    """As `encode_batch` makes it."""
+    messages: int
     is_alone: bool
     """Whether it is one message that is in no batch: a large one, or a delayed one."""
 
@@ -54,14 +53,28 @@ class _Open:
     """A parcel that is not full yet."""
 
     def __init__(self) -> None:
-        self.entries: list[BatchEntry] = []
+        self.parts: list[bytes] = []
         self.size_bytes = 0
+        self.count = 0
 
-    def add(self, entry: BatchEntry) -> bool:
-        """Add a message; returns whether the parcel is full."""
-        self.entries.append(entry)
-        self.size_bytes += len(entry.body) + len(entry.properties) + _FRONT_BYTES
-        return self.size_bytes > _PARCEL_BYTES or len(self.entries) >= _PARCEL_COUNT
+    def take(self, entries: Entries, first: int, end: int) -> int:
+        """Take entries until it is full, or up to one; says which is the next."""
+        ends = entries.ends
+        room = ends[first] + _PARCEL_BYTES - self.size_bytes
+        full = int(np.searchsorted(ends, room, side="right"))
+        after = min(end, full, first + _PARCEL_COUNT - self.count)
+        self.parts.append(bytes(entries.data[ends[first] : ends[after]]))
+        self.size_bytes += int(ends[after] - ends[first])
+        self.count += after - first
+        return after
+
+    @property
+    def is_full(self) -> bool:
+        return self.size_bytes > _PARCEL_BYTES or self.count >= _PARCEL_COUNT
+
+
+_Target = tuple[str, int]
+"""A topic, and the place of a queue among its own, or `_ANY`."""
 
 
 class Packer:
@@ -89,12 +102,12 @@ class Packer:
         self._longest_bytes = longest_bytes
         self._ask_queues = queues
         self._queues: dict[str, Sequence[MessageQueue]] = {}
-        self._topic = topic
+        self._topic = topic or ""
         digest = hashlib.blake2b(identity.encode(), digest_size=_PREFIX_BYTES)
         self._prefix = digest.hexdigest().upper()
         self._turn = digest.digest()[0]
         self._rows = 0
-        self._open: dict[MessageQueue, _Open] = {}
+        self._open: dict[_Target, _Open] = {}
 
     def pack(self, batch: pa.RecordBatch) -> Iterator[Parcel]:
         """Take rows in; parcels come out when they are full.
@@ -102,82 +115,127 @@ class Packer:
         Raises:
             ValueError: A row cannot be a message; says which and why.
         """
-        columns = [batch.column(name).to_pylist() for name in batch.schema.names]
-        for values in zip(*columns, strict=True):
-            row = dict(zip(batch.schema.names, values, strict=True))
-            queue = self._queue(row)
-            entry = BatchEntry(0, self._body(row), self._text(row))
-            self._rows += 1
-            is_large = len(entry.body) > _PARCEL_BYTES
-            if is_large and queue in self._open:
-                yield Parcel(queue, self._open.pop(queue).entries, is_alone=False)
-            if is_large or row.get("delay_ms"):
-                yield Parcel(queue, [entry], is_alone=True)
-            elif self._open.setdefault(queue, _Open()).add(entry):
-                yield Parcel(queue, self._open.pop(queue).entries, is_alone=False)
-                self._turn += 1
+        if not batch.num_rows:
+            return
+        rows = Columns(batch, self._rows)
+        bodies = rows.bodies(self._longest_bytes)
+        is_large = numbers(pc.binary_length(bodies)) > _PARCEL_BYTES
+        delays = rows.delays()
+        is_alone = is_large if delays is None else is_large | (delays > 0)
+        targets, chosen = self._targets(rows)
+        entries = rows.entries(bodies, self._prefix)
+        self._rows += batch.num_rows
+        if len(targets) > 1:
+            order = np.argsort(chosen, kind="stable")
+            entries = entries.take(pa.array(order))
+            is_large, is_alone = is_large[order], is_alone[order]
+            chosen = chosen[order]
+        found = as_one(entries)
+        for number, target in enumerate(targets):
+            first, end = np.searchsorted(chosen, [number, number + 1])
+            yield from self._cut(
+                target, found, int(first), int(end), is_large, is_alone
+            )
 
     def rest(self) -> Iterator[Parcel]:
         """What is left when there are no more rows."""
-        while self._open:
-            queue, parcel = self._open.popitem()
-            yield Parcel(queue, parcel.entries, is_alone=False)
+        for target in list(self._open):
+            yield self._closed(target)
 
-    def _queue(self, row: Mapping[str, Any]) -> MessageQueue:
-        topic: str | None = row.get("topic") or self._topic
-        if not topic:
-            raise self._wrong("topic", "null", "a name, or option topic for all rows")
+    def _cut(
+        self,
+        target: _Target,
+        entries: Entries,
+        first: int,
+        end: int,
+        is_large: NDArray[np.bool_],
+        is_alone: NDArray[np.bool_],
+    ) -> Iterator[Parcel]:
+        """Put entries of one target into parcels."""
+        alone = [*(np.flatnonzero(is_alone[first:end]) + first).tolist(), end]
+        for stop in alone:
+            while first < stop:
+                parcel = self._open.setdefault(target, _Open())
+                first = parcel.take(entries, first, stop)
+                if parcel.is_full:
+                    yield self._closed(target)
+            if stop < end:
+                if is_large[stop] and target in self._open:
+                    yield self._closed(target)
+                data = entries.data[entries.ends[stop] : entries.ends[stop + 1]]
+                yield Parcel(self._queue(target), bytes(data), 1, is_alone=True)
+                first = stop + 1
+
+    def _closed(self, target: _Target) -> Parcel:
+        parcel = self._open.pop(target)
+        data = b"".join(parcel.parts)
+        return Parcel(self._queue(target), data, parcel.count, is_alone=False)
+
+    def _queue(self, target: _Target) -> MessageQueue:
+        topic, number = target
+        queues = self._queues[topic]
+        if number == _ANY:
+            number = self._turn % len(queues)
+            self._turn += 1
+        return queues[number]
+
+    def _targets(self, rows: Columns) -> tuple[list[_Target], NDArray[np.int64]]:
+        """Where rows go, and which of those each row goes to."""
+        topics, by_topic = self._topics(rows)
+        found: dict[_Target, int] = {}
+        chosen = np.zeros(rows.count, np.int64)
+        for number, topic in enumerate(topics):
+            at = np.flatnonzero(by_topic == number)
+            if not len(at):
+                continue
+            queues = self._chosen_queues(rows, topic, at)
+            for queue in np.unique(queues).tolist():
+                place = found.setdefault((topic, queue), len(found))
+                chosen[at[queues == queue]] = place
+        return list(found), chosen
+
+    def _topics(self, rows: Columns) -> tuple[list[str], NDArray[np.int64]]:
+        """The topics of rows, and which of them each is for."""
+        column = rows.column("topic")
+        if column is None:
+            topics, by_topic = [""], np.zeros(rows.count, np.int64)
+        else:
+            coded = pc.fill_null(column, "").dictionary_encode()
+            topics, by_topic = coded.dictionary.to_pylist(), numbers(coded.indices)
+        topics = [topic or self._topic for topic in topics]
+        if "" in topics:
+            nameless = int(np.argmax(by_topic == topics.index("")))
+            rows.refuse(
+                "topic", nameless, "null", "a name, or option topic for all rows"
+            )
+        return topics, by_topic
+
+    def _chosen_queues(
+        self, rows: Columns, topic: str, at: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The queue of each of some rows of a topic, or `_ANY`."""
         queues = self._queues.get(topic)
         if queues is None:
             queues = self._queues[topic] = self._ask_queues(topic)
-        number: int | None = row.get("queue")
-        if number is not None:
-            if not 0 <= number < len(queues):
-                raise self._wrong("queue", str(number), f"0 to {len(queues) - 1}")
-            return queues[number]
-        if (sharding_key := row.get("sharding_key")) is not None:
+        count = len(queues)
+        # Rows of a topic's one queue stay in their order.
+        found = np.full(len(at), 0 if count == 1 else _ANY, np.int64)
+        if (keys := rows.column("sharding_key")) is not None:
+            coded = keys.take(pa.array(at)).dictionary_encode()
             # As Java's SelectMessageQueueByHash does.
-            return queues[abs(tag_hash(sharding_key)) % len(queues)]
-        return queues[self._turn % len(queues)]
-
-    def _body(self, row: Mapping[str, Any]) -> bytes:
-        value = row["value"]
-        if value is None and row.get("key"):
-            # A tombstone: it takes its key out of a compacted topic.
-            return b""
-        if not value:
-            raise self._wrong(
-                "value", repr(value), "1 byte or more, or null for a key to go"
+            by_key = [
+                abs(tag_hash(key)) % count for key in coded.dictionary.to_pylist()
+            ]
+            codes = numbers(coded.indices, len(by_key))
+            found = np.append(np.array(by_key, np.int64), found[0])[codes]
+        if (asked := rows.column("queue")) is not None:
+            asked = asked.take(pa.array(at))
+            named = numbers(asked, 0)
+            wrong = np.flatnonzero((named < 0) | (named >= count))
+            if len(wrong):
+                came, place = str(named[wrong[0]]), int(at[wrong[0]])
+                rows.refuse("queue", place, came, f"0 to {count - 1}")
+            found = np.where(
+                asked.is_valid().to_numpy(zero_copy_only=False), named, found
             )
-        body = value.encode() if isinstance(value, str) else value
-        if len(body) > self._longest_bytes:
-            raise self._wrong(
-                "value", f"{len(body)} bytes", f"up to {self._longest_bytes} bytes"
-            )
-        return body
-
-    def _text(self, row: Mapping[str, Any]) -> str:
-        pairs = {names.WAIT: "true"}
-        if own := row.get("properties"):
-            pairs.update({name: value for name, value in own if value is not None})
-        for column, name in _PROPERTIES.items():
-            if (value := row.get(column)) is not None:
-                pairs[name] = value
-        delay_ms = row.get("delay_ms")
-        if delay_ms is not None and delay_ms < 0:
-            raise self._wrong("delay_ms", str(delay_ms), "from 0")
-        if delay_ms:
-            pairs[names.TIMER_DELAY_MS] = str(delay_ms)
-        pairs.setdefault(names.UNIQ_KEY, f"{self._prefix}{self._rows:08X}")
-        text = names.dump(pairs)
-        if text.count(names.NAME_END) != len(pairs) or text.count(
-            names.VALUE_END
-        ) != len(pairs):
-            raise self._wrong("properties", repr(pairs), "text without 0x01 and 0x02")
-        return text
-
-    def _wrong(self, column: str, came: str, allowed: str) -> ValueError:
-        return ValueError(
-            f"column {column!r} of row {self._rows} of this task is {came:.200}; "
-            f"allowed: {allowed}"
-        )
+        return found

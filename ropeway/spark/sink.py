@@ -12,7 +12,7 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -27,6 +27,7 @@ from ropeway.client import (
     ResponseError,
 )
 from ropeway.client.retry import through_outages
+from ropeway.gateway.wire.batch import decode_batch
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.spark.clients import lent
 from ropeway.spark.message_encoder import TYPES, Packer
@@ -34,6 +35,7 @@ from ropeway.spark.options import AT_LEAST_ONCE, EXACTLY_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from ropeway.client import MessageQueue
     from ropeway.client.batch_producer import Staged
+    from ropeway.client.sync import LoopThread
     from ropeway.spark.clients import Lent
     from ropeway.spark.message_encoder import Parcel
     from ropeway.spark.options import Options
@@ -50,6 +53,8 @@ T = TypeVar("T")
 _GROUP = "ropeway-spark"
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
+_IN_FLIGHT = 4
+"""Requests of one task that have no answer yet: memory is bounded by them."""
 _UNKNOWN = (ResponseCode.SYSTEM_ERROR,)
 """A broker cannot tell whether it has done it: its log, or the node that it asked, did
 not answer. Staging again and committing again is fine, unlike sending again."""
@@ -169,10 +174,10 @@ def write(
     """
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    with _senders(options, producer_id) as (sender, call):
+    with _senders(options, producer_id) as (sender, thread):
 
         def ask(one: Callable[[], Awaitable[T]]) -> T:
-            return call(_asked(one, options))  # type: ignore[no-any-return]
+            return thread.call(_asked(one, options))
 
         packer = Packer(
             lambda topic: ask(lambda: sender.queues(topic)),
@@ -181,26 +186,63 @@ def write(
             options.producer_config().max_message_bytes,
         )
         rows = 0
-        for batch in batches:
-            rows += batch.num_rows
-            for parcel in packer.pack(batch):
-                ask(partial(sender.take, parcel))
-        for parcel in packer.rest():
-            ask(partial(sender.take, parcel))
+        with _InFlight(sender, options, thread) as under_way:
+            for batch in batches:
+                rows += batch.num_rows
+                for parcel in packer.pack(batch):
+                    under_way.take(parcel)
+            for parcel in packer.rest():
+                under_way.take(parcel)
         return Written(producer_id, tuple(sender.staged), rows)
+
+
+class _InFlight:
+    """Parcels that servers have not answered for yet, while the next ones are made.
+
+    They are one a queue, which keeps it in order, and a few in all.
+    """
+
+    def __init__(
+        self, sender: _Stager | _Sender, options: Options, thread: LoopThread
+    ) -> None:
+        self._sender = sender
+        self._options = options
+        self._thread = thread
+        self._waiting: dict[MessageQueue, Future[None]] = {}
+
+    def take(self, parcel: Parcel) -> None:
+        """Send or stage a parcel; raises what became of one before it."""
+        if parcel.queue in self._waiting:
+            self._waiting.pop(parcel.queue).result()
+        elif len(self._waiting) >= _IN_FLIGHT:
+            self._waiting.pop(next(iter(self._waiting))).result()
+        one = _asked(partial(self._sender.take, parcel), self._options)
+        self._waiting[parcel.queue] = self._thread.begin(one)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for the rest; where the task has failed, nobody needs it."""
+        try:
+            while self._waiting and kind is None:
+                self._waiting.pop(next(iter(self._waiting))).result()
+        finally:
+            for one in self._waiting.values():
+                one.cancel()
 
 
 @contextmanager
 def _senders(
     options: Options, producer_id: str
-) -> Iterator[tuple[_Stager | _Sender, Callable[[Any], Any]]]:
-    """What takes the parcels of one task, and how it is called."""
+) -> Iterator[tuple[_Stager | _Sender, LoopThread]]:
+    """What takes the parcels of one task, and the loop that it runs on."""
     if options.guarantee == AT_LEAST_ONCE:
         with lent(Producer, options, lambda: _producer(options)) as one:
-            yield _Sender(one.client), one.call
+            yield _Sender(one.client), one.thread
     else:
         with _stagers(options, producer_id) as lent_one:
-            yield _Stager(lent_one.client), lent_one.call
+            yield _Stager(lent_one.client), lent_one.thread
 
 
 def _stagers(
@@ -228,7 +270,7 @@ class _Stager:
         return await self._client.queues(topic)
 
     async def take(self, parcel: Parcel) -> None:
-        found = await self._client.stage_entries(parcel.queue, parcel.entries)
+        found = await self._client.stage_encoded(parcel.queue, parcel.data)
         self.staged.append(found)
 
 
@@ -243,9 +285,11 @@ class _Sender:
         return await self._client.queues(topic)
 
     async def take(self, parcel: Parcel) -> None:
-        await self._client.send_entries(
-            parcel.queue, parcel.entries, is_batch=not parcel.is_alone
-        )
+        if parcel.is_alone:
+            (entry,) = decode_batch(parcel.data)
+            await self._client.send_entry(parcel.queue, entry)
+        else:
+            await self._client.send_encoded(parcel.queue, parcel.data, parcel.messages)
 
 
 def commit(

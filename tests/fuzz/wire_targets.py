@@ -83,7 +83,8 @@ def cut(form: Form, data: bytes) -> Any:
 
 
 def plain_batch(form: Form, data: bytes) -> Any:
-    return form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, data)
+    mark = len(data) % 20 - 1
+    return form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, mark, data)
 
 
 def record_of(form: Form, data: bytes) -> Any:

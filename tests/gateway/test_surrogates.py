@@ -34,6 +34,7 @@ from ropeway.gateway.wire.frame import (
 from ropeway.gateway.wire.header import ROWS, decode_fields, decode_request, to_fields
 from ropeway.gateway.wire.rocketmq_header import Fixed
 from ropeway.gateway.wire.rocketmq_header import encode as encode_rocketmq
+from ropeway.gateway.wire.send_codec import NO_MARK
 from tests.fuzz.wire_targets import COMMON
 from tests.gateway.http.signed import guarded_site, sign_in
 from tests.guarded import ROOT
@@ -166,7 +167,7 @@ def test_no_properties_of_a_batch_bring_one(half: bytes):
         batch.decode_batch(damaged)
     for form in TABLES["ropeway.gateway.wire._native"]["plain_batch"]:
         if form is not None:
-            made = form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, entries)
+            made = form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, NO_MARK, entries)
             assert made is not None
             with pytest.raises(
                 MessageError, match=r"batch entry 0: byte .* allowed: UTF-8"
@@ -176,7 +177,7 @@ def test_no_properties_of_a_batch_bring_one(half: bytes):
 
 def refused_or_left(form: Callable[..., Any], data: bytes) -> None:
     """What the compiled form does not take, the general path decodes."""
-    if form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, data) is None:
+    if form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, NO_MARK, data) is None:
         batch.decode_batch(data)
 
 

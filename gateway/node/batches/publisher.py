@@ -11,6 +11,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -22,17 +23,19 @@ from ropeway.gateway.node.fold import chunks_from, records_in
 from ropeway.gateway.node.record_builder import appended
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.batch import cut, decode_batch
+from ropeway.gateway.wire.send_codec import plain_batch
 from ropeway.storage.api import NoSuchPartitionError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from ropeway.gateway.node.backoff import Backoff
     from ropeway.gateway.node.batches.records import Decided, Staged
     from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.wire.batch import BatchEntry
-    from ropeway.storage.api import Partition
+    from ropeway.storage.api import Partition, RecordParts
+
+_ByQueue = defaultdict[tuple[str, int], list[int]]
 
 log = structlog.get_logger(__name__)
 
@@ -62,15 +65,33 @@ class Publisher:
             decided_at: The offset of its decision.
             batch: The decision.
         """
-        offsets = batch.staged.get(self._broker, [])
-        queues = [
-            (topic, queue_id, end)
-            for topic, ends in batch.ends.items()
-            for queue_id, end in ends.items()
-        ]
+        queues = await self._by_queue(batch.staged.get(self._broker, []))
         await asyncio.gather(
-            *(self._fill(decided_at, offsets, *queue) for queue in queues)
+            *(
+                self._fill(decided_at, queues[topic, queue_id], topic, queue_id, end)
+                for topic, ends in batch.ends.items()
+                for queue_id, end in ends.items()
+            )
         )
+
+    async def _by_queue(self, offsets: Sequence[int]) -> _ByQueue:
+        """Tell which offsets have what was staged for each queue.
+
+        So what is for one queue need not be read for the others.
+        """
+        while True:
+            found: _ByQueue = defaultdict(list)
+            try:
+                async for staged in self.staged(offsets):
+                    queue = (staged.topic, staged.queue_id)
+                    found[queue].append(staged.original.queue_offset)
+            except NoSuchPartitionError as error:
+                log.error("batch lost", reason=str(error))  # noqa: TRY400 - no bug
+                return found
+            except Exception as error:  # noqa: BLE001 - nobody would begin it again
+                await self._backoff.wait(error)
+            else:
+                return found
 
     async def _fill(
         self,
@@ -106,47 +127,80 @@ class Publisher:
         there = await _count_marked(topic.partitions[queue_id], end, decided_at)
         index = 0
         async for staged in self.staged(offsets):
-            if (staged.topic, staged.queue_id) != (name, queue_id):
-                continue
             for part in cut(staged.original.body):
                 async with self._turn():
-                    entries = decode_batch(part)
-                    marks = range(index, index + len(entries))
-                    index = marks.stop
-                    missing = list(zip(marks, entries, strict=True))
-                    missing = missing[max(0, there - marks.start) :]
-                    stored = self._append(topic, staged, missing, decided_at)
+                    skipped = max(0, there - index)
+                    offset = topic.partitions[queue_id].next_offset - skipped
+                    store_ms = self._now_ms()
+                    made = self._records(
+                        topic, staged, part, decided_at, index, offset, store_ms
+                    )
+                    index += len(made)
+                    if not (missing := made[skipped:]):
+                        continue
+                    stored = appended(topic.partitions[queue_id], missing, store_ms)
                 await stored
 
-    def _append(
+    def _records(
         self,
         topic: ServedTopic,
         staged: Staged,
-        entries: Sequence[tuple[int, BatchEntry]],
+        part: bytes,
         decided_at: int,
-    ) -> Awaitable[object]:
-        """Begin to append messages with their marks; returned when they are durable."""
-        partition = topic.partitions[staged.queue_id]
-        store_ms = self._now_ms()
-        made = [
+        index: int,
+        offset: int,
+        store_ms: int,
+    ) -> Sequence[RecordParts]:
+        """Make the records of a part of what was staged, with their marks.
+
+        Args:
+            topic: Where they go.
+            staged: What was staged.
+            part: Some of its messages.
+            decided_at: The offset of the decision.
+            index: The first one's place in its queue's part of the batch.
+            offset: The first one's in the queue.
+            store_ms: Now.
+        """
+        queue_id, original = staged.queue_id, staged.original
+        born_host, host = message.pack_host(*original.born_host), self._host()
+        suffix = f"{self._suffix}{records.mark_before(decided_at)}"
+        plain = plain_batch(
+            topic.magic,
+            topic.name_field,
+            queue_id,
+            0,
+            original.born_ms,
+            born_host,
+            store_ms,
+            host,
+            0,
+            suffix,
+            offset,
+            topic.id_bases[queue_id],
+            index,
+            part,
+        )
+        if plain is not None:
+            return plain
+        return [
             record_builder.make_record(
                 topic,
-                staged.queue_id,
-                offset,
+                queue_id,
+                offset + at,
                 store_ms,
                 record_builder.NewMessage(
                     body=entry.body,
-                    properties=f"{properties.ended(entry.properties)[0]}{self._suffix}"
-                    f"{records.mark(decided_at, at)}",
+                    properties=f"{properties.ended(entry.properties)[0]}{suffix}"
+                    f"{index + at}{properties.VALUE_END}",
                     flag=entry.flag,
-                    born_ms=staged.original.born_ms,
-                    born_host=message.pack_host(*staged.original.born_host),
-                    store_host=self._host(),
+                    born_ms=original.born_ms,
+                    born_host=born_host,
+                    store_host=host,
                 ),
             )
-            for offset, (at, entry) in enumerate(entries, partition.next_offset)
+            for at, entry in enumerate(decode_batch(part))
         ]
-        return appended(partition, made, store_ms) if made else asyncio.sleep(0)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

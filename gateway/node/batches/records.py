@@ -150,7 +150,12 @@ def read_entry(data: Buffer) -> tuple[int, Entry]:
 
 def mark(decided_at: int, index: int) -> str:
     """The property that a delivered message gets, in wire form."""
-    return properties.dump({MARK: f"{decided_at}:{index}"})
+    return f"{mark_before(decided_at)}{index}{properties.VALUE_END}"
+
+
+def mark_before(decided_at: int) -> str:
+    """What stands of it before the place."""
+    return f"{MARK}{properties.NAME_END}{decided_at}:"
 
 
 def marked_index(data: Buffer, decided_at: int) -> int | None:

@@ -92,7 +92,10 @@ BROKEN_BATCHES = st.builds(
     st.integers(0, 80),
     st.binary(min_size=1, max_size=1),
 )
-BATCH = st.tuples(*COMMON, I64, I64, BATCHES | BROKEN_BATCHES | st.binary(max_size=60))
+BATCH = st.tuples(
+    *(*COMMON, I64, I64, st.just(-1) | st.integers(0, 1 << 62)),
+    BATCHES | BROKEN_BATCHES | st.binary(max_size=60),
+)
 SENT = st.tuples(
     I32,
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
