@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.starts import DownloadError, started_again
 
-DOWNLOADING = ("mvn", "go", "npm", "cargo")
+DOWNLOADING = ("mvn", "go", "npm", "cargo", "apt-get")
 """Programs that fetch what others wrote before they build."""
 BUILD_SECONDS = 600
 """A first Maven or Go build downloads some 100 MB."""
@@ -49,7 +49,7 @@ def classpath(pom: Path, version: str = "") -> str:
 
     def resolve(folder: Path) -> None:
         chosen = [f"-Drocketmq.version={version}"] if version else []
-        _run(
+        run_tool(
             [
                 *["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"],
                 f"-Dmdep.outputFile={folder / 'classpath'}",
@@ -58,7 +58,7 @@ def classpath(pom: Path, version: str = "") -> str:
             pom.parent,
         )
 
-    folder = _built("classpath", [pom], version, resolve)
+    folder = built("classpath", [pom], version, resolve)
     jars = (folder / "classpath").read_text()
     if not all(Path(jar).exists() for jar in jars.split(":")):
         # Maven's own repository was emptied since.
@@ -80,23 +80,23 @@ def maven_artifacts(project: Path, poms: Sequence[Path], tests: str) -> None:
     def resolve(folder: Path) -> None:
         copy = folder / "project"
         shutil.copytree(project, copy)
-        _run(["mvn", "-q", "-B", "-f", str(copy), "test", f"-Dtest={tests}"], copy)
+        run_tool(["mvn", "-q", "-B", "-f", str(copy), "test", f"-Dtest={tests}"], copy)
         shutil.rmtree(copy)
 
-    _built("maven", [], "".join(pom.read_text() for pom in poms), resolve)
+    built("maven", [], "".join(pom.read_text() for pom in poms), resolve)
 
 
 def _copy(artifact: str, folder: Path) -> None:
     """Have Maven download an artifact into a folder."""
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
-    _run(
+    run_tool(
         [
             *["mvn", "-q", "-B", f"{plugin}:get", f"-Dartifact={artifact}"],
             "-Dtransitive=false",
         ],
         folder,
     )
-    _run(
+    run_tool(
         [
             *["mvn", "-q", "-B", f"{plugin}:copy", f"-Dartifact={artifact}"],
             *[f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"],
@@ -115,7 +115,7 @@ def downloaded(artifact: str) -> Path:
     def download(folder: Path) -> None:
         _copy(artifact, folder)
 
-    (file,) = _built("downloaded", [], artifact, download).iterdir()
+    (file,) = built("downloaded", [], artifact, download).iterdir()
     return file
 
 
@@ -133,7 +133,7 @@ def unpacked(artifact: str) -> Path:
             opened.extractall(folder, filter="data")
         archive.unlink()
 
-    return _built("unpacked", [], artifact, unpack)
+    return built("unpacked", [], artifact, unpack)
 
 
 def unpacked_file(archive: Path) -> Path:
@@ -143,7 +143,7 @@ def unpacked_file(archive: Path) -> Path:
         with tarfile.open(archive) as opened:
             opened.extractall(folder, filter="data")
 
-    return _built("unpacked", [archive], "", unpack)
+    return built("unpacked", [archive], "", unpack)
 
 
 def java_classes(sources: Path, jars: str) -> Path:
@@ -153,13 +153,13 @@ def java_classes(sources: Path, jars: str) -> Path:
     def compile_all(folder: Path) -> None:
         classes = folder / "classes"
         flags = ["-nowarn", "-cp", jars, "-d", str(classes)]
-        _run(["javac", *flags, *map(str, files)], sources)
+        run_tool(["javac", *flags, *map(str, files)], sources)
         # A folder of classes is nothing that JVMs could share.
         packed = str(folder / "classes.jar")
-        _run(["jar", "--create", "--file", packed, "-C", str(classes), "."], folder)
+        run_tool(["jar", "--create", "--file", packed, "-C", str(classes), "."], folder)
         shutil.rmtree(classes)
 
-    return _built("jar", files, jars, compile_all) / "classes.jar"
+    return built("jar", files, jars, compile_all) / "classes.jar"
 
 
 def go_program(sources: Path, go: str = "go") -> Path:
@@ -169,9 +169,9 @@ def go_program(sources: Path, go: str = "go") -> Path:
     def compile_it(folder: Path) -> None:
         target = str(folder / "program")
         flags = ["-buildvcs=false", *GO_FLAGS, "-ldflags=-s -w"]
-        _run([go, "build", *flags, "-o", target, "."], sources)
+        run_tool([go, "build", *flags, "-o", target, "."], sources)
 
-    return _built("go", files, "", compile_it) / "program"
+    return built("go", files, "", compile_it) / "program"
 
 
 def go_command(package: str, version: str, go: str) -> Path:
@@ -180,9 +180,9 @@ def go_command(package: str, version: str, go: str) -> Path:
 
     def install(folder: Path) -> None:
         into = {"GOBIN": str(folder)}
-        _run([go, "install", what], folder, into, COMMAND_BUILD_SECONDS)
+        run_tool([go, "install", what], folder, into, COMMAND_BUILD_SECONDS)
 
-    (found,) = _built("command", [], what, install).iterdir()
+    (found,) = built("command", [], what, install).iterdir()
     return found
 
 
@@ -203,18 +203,18 @@ def rust_program(sources: Path, name: str) -> Path:
         made = copy / lock.name
         made.unlink()
         try:
-            _run(["cargo", "generate-lockfile"], copy)
+            run_tool(["cargo", "generate-lockfile"], copy)
         except DownloadError as error:
             raise LookupError(f"no registry of crates is reached: {error}") from error
         (registry,) = set(re.findall(r'"(registry\+.*)"', made.read_text()))
         made.write_text(lock.read_text().replace('"registry"', f'"{registry}"'))
-        _run(["cargo", "build", "--locked"], copy, seconds=COMMAND_BUILD_SECONDS)
+        run_tool(["cargo", "build", "--locked"], copy, seconds=COMMAND_BUILD_SECONDS)
         (copy / "target" / "debug" / name).rename(folder / name)
         # Of half a gigabyte.
         shutil.rmtree(copy)
 
     files = [*sorted((sources / "src").glob("*.rs")), sources / "Cargo.toml", lock]
-    return _built("rust", files, "", compile_it) / name
+    return built("rust", files, "", compile_it) / name
 
 
 def node_modules(sources: Path) -> Path:
@@ -224,22 +224,28 @@ def node_modules(sources: Path) -> Path:
     def install(folder: Path) -> None:
         for file in files:
             shutil.copy(file, folder)
-        _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        run_tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 
-    return _built("node", files, "", install) / "node_modules"
+    return built("node", files, "", install) / "node_modules"
 
 
-def python_packages(requirements: Path) -> Path:
-    """The folder of exactly those packages that a file names, downloaded."""
+def python_packages(requirements: Path, version: str = "", processor: str = "") -> Path:
+    """The folder of exactly those packages that a file names, downloaded.
+
+    Args:
+        requirements: The file.
+        version: Of the Python that they are for, unless it is this one.
+        processor: With `version`: the one that they are for.
+    """
+    other = [f"--platform=manylinux_2_{glibc}_{processor}" for glibc in (17, 28, 36)]
+    other += ["--only-binary=:all:", f"--python-version={version}"]
+    given = ["-r", str(requirements), *(other if version else ())]
 
     def install(folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
-        _run(
-            [*pip, "--no-deps", "--target", str(folder), "-r", str(requirements)],
-            folder,
-        )
+        run_tool([*pip, "--no-deps", "--target", str(folder), *given], folder)
 
-    return _built("python", [requirements], sys.version, install)
+    return built("python", [requirements], sys.version + version + processor, install)
 
 
 def go_of(version: str) -> str:
@@ -263,7 +269,7 @@ def go_of(version: str) -> str:
     wanted = f"v0.0.1-go{version}.{said[1]}-{said[2]}"
 
     def download(folder: Path) -> None:
-        _run(
+        run_tool(
             ["go", "mod", "download", f"golang.org/toolchain@{wanted}"],
             folder,
             {"GOMODCACHE": str(folder), "GOFLAGS": "-modcacherw"},
@@ -273,7 +279,7 @@ def go_of(version: str) -> str:
         for program in [*folder.glob("*/*/bin/*"), *folder.glob("*/*/pkg/tool/*/*")]:
             program.chmod(0o755)
 
-    (found,) = _built("toolchain", [], wanted, download).glob("*/*/bin/go")
+    (found,) = built("toolchain", [], wanted, download).glob("*/*/bin/go")
     return str(found)
 
 
@@ -287,9 +293,9 @@ def c_program(source: Path, headers: Sequence[Path] = ()) -> Path:
     def compile_it(folder: Path) -> None:
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
         target = str(folder / "program")
-        _run(["gcc", *flags, "-o", target, str(source)], source.parent)
+        run_tool(["gcc", *flags, "-o", target, str(source)], source.parent)
 
-    return _built("c", [source, *headers], "", compile_it) / "program"
+    return built("c", [source, *headers], "", compile_it) / "program"
 
 
 def shared_object(source: Path) -> Path:
@@ -297,12 +303,12 @@ def shared_object(source: Path) -> Path:
 
     def compile_it(folder: Path) -> None:
         target = str(folder / "library.so")
-        _run(
+        run_tool(
             ["gcc", "-shared", "-fPIC", "-O2", "-o", target, str(source), "-ldl"],
             source.parent,
         )
 
-    return _built("c", [source], "", compile_it) / "library.so"
+    return built("c", [source], "", compile_it) / "library.so"
 
 
 def extension(
@@ -321,17 +327,18 @@ def extension(
     def compile_it(folder: Path) -> None:
         target = str(folder / f"{name}.so")
         command = ["gcc", "-shared", "-fPIC", *given, "-o", target]
-        _run([*command, *(source.name for source in sources)], sources[0].parent)
+        run_tool([*command, *(source.name for source in sources)], sources[0].parent)
 
     settings = " ".join([name, sys.version, *given])
-    built = _built("extension", [*sources, *headers], settings, compile_it)
-    return built / f"{name}.so"
+    found = built("extension", [*sources, *headers], settings, compile_it)
+    return found / f"{name}.so"
 
 
 @started_again
-def _built(
+def built(
     kind: str, sources: Sequence[Path], settings: str, build: Callable[[Path], None]
 ) -> Path:
+    """The folder that `build` has filled once for these sources and settings."""
     digest = hashlib.sha256(settings.encode())
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
@@ -362,7 +369,7 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(
+def run_tool(
     arguments: list[str],
     directory: Path,
     environment: Mapping[str, str] | None = None,

@@ -22,7 +22,7 @@ def test_what_is_there_is_had_while_others_build(
     made: list[Path] = []
 
     def built() -> Path:
-        return builds._built("thing", [], "", made.append)
+        return builds.built("thing", [], "", made.append)
 
     target = built()
     with ThreadPoolExecutor(1) as pool, builds.alone(target.parent):

@@ -10,11 +10,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests import builds
+from tests import builds, debian
+from tests.starts import DownloadError
 
 ROOT = Path(__file__).parents[2]
 VERSION = "9.8.7"
@@ -26,7 +28,7 @@ for name, twins in sorted(TABLES.items()):
     print(name, "is whole:", all(compiled for _, compiled in twins.values()))
 """
 MODULES = 5
-TARGET = "x86_64-linux-gnu.2.17"
+TARGET, OTHER = "x86_64-linux-gnu.2.17", "aarch64-linux-gnu.2.17"
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -82,6 +84,50 @@ def try_out(wheel: Path, python: Path, folder: Path) -> str:
     )
 
 
+def of_arm() -> list[Path | str]:
+    """A Python for another processor, which qemu imitates."""
+    (emulator,) = debian.packages("bookworm", "qemu-user-static").glob(
+        "usr/bin/qemu-aarch64-static"
+    )
+    needed = ("python3:arm64", "libstdc++6:arm64")
+    system = debian.packages("bookworm", *needed)
+    return [emulator, "-L", system, system / "usr/bin/python3.11"]
+
+
+def of_sid() -> list[Path | str]:
+    """A Python that is newer than any of this machine, with a C library of its own."""
+    system = debian.packages("sid", "python3.14", "libstdc++6")
+    libraries = system / "usr/lib/x86_64-linux-gnu"
+    loader = libraries / "ld-linux-x86-64.so.2"
+    return [loader, "--library-path", libraries, system / "usr/bin/python3.14"]
+
+
+FOREIGN = {"aarch64": of_arm, "x86_64": of_sid}
+
+
+def try_out_elsewhere(wheel: Path, processor: str, folder: Path) -> str:
+    """What a Python says of the same that is not this machine's.
+
+    Raises:
+        DownloadError: There is none.
+    """
+    python = FOREIGN[processor]()
+    version = str(python[-1]).rpartition("python")[2]
+    requirements = ROOT / "requirements" / "run.txt"
+    packages = builds.python_packages(requirements, version, processor)
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(folder)
+    return "".join(
+        subprocess.check_output(
+            [*python, "-P", *given],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": f"{packages}:{folder}"},
+            text=True,
+        )
+        for given in (["-m", "ropeway.gateway.cli.main", "demo"], ["-c", COMPILED])
+    )
+
+
 def clone(tree: Path) -> Path:
     """A clone of the last commit, with what is changed of the command since."""
     subprocess.run(["git", "clone", "-q", ROOT, tree], check=True)
@@ -98,20 +144,30 @@ def tree(tmp_path: Path) -> Path:
     return clone(tmp_path / "clone")
 
 
+def check(said: str, where: str) -> None:
+    """Check what a wheel has said, and print that it runs."""
+    assert "received: 'hello from Ropeway'" in said, (where, said)
+    assert said.count("is whole: True") == MODULES, (where, said)
+    print(f"the wheel runs {where}")
+
+
 @pytest.mark.slow
 def test_a_dry_run_makes_all_of_a_release_and_changes_nothing(
     tree: Path, tmp_path: Path
 ) -> None:
     before = git(tree, "rev-parse", "HEAD") + git(tree, "tag")
     dist = tmp_path / "dist"
-    done = release(tree, VERSION, "--dist", str(dist), "--target", TARGET)
+    targets = [f"--target={one}" for one in (TARGET, OTHER)]
+    done = release(tree, VERSION, f"--dist={dist}", *targets)
     assert done.returncode == 0, done.stdout + done.stderr
     archive = dist / f"ropeway-{VERSION}.tar.gz"
-    (wheel,) = dist.glob("*.whl")
-    tags = "cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64"
-    assert wheel.name == f"ropeway-{VERSION}-{tags}.whl"
+    tag = "manylinux2014"
+    wheels = {
+        one: f"ropeway-{VERSION}-cp311-abi3-{tag}_{one}.manylinux_2_17_{one}.whl"
+        for one in ("x86_64", "aarch64")
+    }
     names = {"LICENCES.txt", "NOTES.md", "SHA256SUMS", "sbom.cdx.json", archive.name}
-    names.add(wheel.name)
+    names.update(wheels.values())
     assert {file.name for file in dist.iterdir()} == names
     for line in (dist / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
@@ -131,10 +187,16 @@ def test_a_dry_run_makes_all_of_a_release_and_changes_nothing(
     assert git(tree, "status", "--porcelain") == ""
     if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
         for version, python in pythons().items():
-            said = try_out(wheel, python, tmp_path / version)
-            assert "received: 'hello from Ropeway'" in said, version
-            assert said.count("is whole: True") == MODULES, (version, said)
-            print(f"the wheel runs on Python {version}")
+            said = try_out(dist / wheels["x86_64"], python, tmp_path / version)
+            check(said, f"on Python {version}")
+        for processor, name in wheels.items():
+            other = tmp_path / processor
+            try:
+                said = try_out_elsewhere(dist / name, processor, other)
+            except DownloadError as error:
+                print(f"the wheel for {processor} was not run elsewhere: {error}")
+            else:
+                check(said, f"for {processor} elsewhere")
 
 
 def test_what_is_written_is_the_commit_that_was_built(
