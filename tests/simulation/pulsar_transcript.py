@@ -91,6 +91,15 @@ class Client(asyncio.Protocol):
         self.heard.append("lost")
 
 
+class ClosedAgainError(AssertionError):
+    """A broker closed a consumer that had come back behind a seek once more.
+
+    One of 4.0.8 sometimes does where it has to wait for a processor: three times of
+    some sixty transcripts at a load average of 30 to 60, each elsewhere, and none of
+    forty at one of 20. Clients come back once more.
+    """
+
+
 class Side(Protocol):
     """The model or the real one."""
 
@@ -147,9 +156,11 @@ class Transcript:
             number = len(self.lines)
             if self._expected:
                 wanted = self._expected[number]
-                assert line[1:] == wanted[1:], (
-                    f"step {number}: {step}\nmodel {wanted[1:]}\nreal  {line[1:]}"
-                )
+                closed = step.who, "consumer closed", step.number
+                seen = f"step {number}: {step}\nmodel {wanted[1:]}\nreal  {line[1:]}"
+                if step.kind == "subscribe" and closed in {*line[2]} - {*wanted[2]}:
+                    raise ClosedAgainError(seen)
+                assert line[1:] == wanted[1:], seen
             self.lines.append(line)
 
     async def _do(self, step: Step) -> Any:
