@@ -296,4 +296,6 @@ async def _to_its_end(noting: Coroutine[None, None, None]) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # Whoever delivers next sees what was not noted.
         raise

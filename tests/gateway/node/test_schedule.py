@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.common.clock import now_ms
-from ropeway.gateway.node.schedule import parse_levels
+from ropeway.gateway.node.schedule import _to_its_end, parse_levels
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.storage.api import LogUnavailableError
@@ -234,3 +235,27 @@ async def test_a_crash_while_a_delivery_is_written_loses_nothing(
     async with running(tmp_path / "crashed", delay_levels="1s") as (_, client):
         found = await delivered(client, 3)
         assert [one.body for one in found] == [b"0", b"1", b"2"]
+
+
+@looped
+async def test_what_is_not_noted_while_delivering_ends_is_nobodys_error():
+    loop = asyncio.get_running_loop()
+    heard = []
+    loop.set_exception_handler(lambda _, context: heard.append(context))
+    goes_on = asyncio.Event()
+
+    async def noting() -> None:
+        await goes_on.wait()
+        raise LogUnavailableError("another node leads")
+
+    ending = loop.create_task(_to_its_end(noting()))
+    await asyncio.sleep(0)
+    ending.cancel()
+    await asyncio.sleep(0)
+    assert not ending.done()
+    goes_on.set()
+    await asyncio.wait({ending})
+    assert ending.cancelled()
+    del ending
+    gc.collect()
+    assert not heard
