@@ -23,17 +23,18 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import bugs, search
 from tests.simulation.minimise import minimised
-from tests.simulation.plan import dumped, loaded, made
+from tests.simulation.plan import dumped, loaded, made, on_pulsar
 from tests.simulation.run import run
 from tests.simulation.world import WORLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.simulation.bugs import Bug
     from tests.simulation.plan import Plan
     from tests.simulation.run import Outcome
 
+PLANS = {"embedded": made, "pulsar": on_pulsar}
 HASH_SEED = "0"
 """The order of sets of texts is Python's own chance."""
 
@@ -67,7 +68,12 @@ def seeds(first: int, count: int | None, minutes: float | None) -> Iterator[int]
         seed += 1
 
 
-def many(first: int, count: int | None, minutes: float | None) -> bool:
+def many(
+    first: int,
+    count: int | None,
+    minutes: float | None,
+    make: Callable[[int], Plan] = made,
+) -> bool:
     """Run many seeds, print those that fail, and what all of them were."""
     # What is imported stays: to look for garbage among it takes a tenth of the time.
     gc.collect()
@@ -78,7 +84,7 @@ def many(first: int, count: int | None, minutes: float | None) -> bool:
     # What a run that is ended early was is told, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for seed in seeds(first, count, minutes):
-        plan = made(seed)
+        plan = make(seed)
         try:
             outcome = run(plan)
         except KeyboardInterrupt:
@@ -120,17 +126,19 @@ def main() -> None:
     parser.add_argument("--count", type=int)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--minimise", action="store_true")
-    parser.add_argument("--bug", choices=bugs.BUGS, help="for one seed or plan")
+    parser.add_argument("--bug", choices=bugs.ALL, help="for one seed or plan")
     parser.add_argument("--bugs", nargs="*")
+    parser.add_argument("--log", choices=PLANS, default="embedded")
     given = parser.parse_args()
-    bug = bugs.BUGS.get(given.bug)
+    make = PLANS[given.log]
+    bug = bugs.ALL.get(given.bug)
     if given.plan is not None or given.seed is not None:
-        plan = loaded(given.plan) if given.plan is not None else made(given.seed)
+        plan = loaded(given.plan) if given.plan is not None else make(given.seed)
         good = replay(minimised(plan, bug) if given.minimise else plan, bug)
     elif given.bugs is not None:
         good = search.show(given.bugs, given.first, given.count or search.MOST_SEEDS)
     else:
-        good = many(given.first, given.count, given.minutes)
+        good = many(given.first, given.count, given.minutes, make)
     sys.exit(not good)
 
 

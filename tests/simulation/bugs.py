@@ -33,6 +33,7 @@ from ropeway.storage.file.catalog import Catalog
 from ropeway.storage.file.log import FileLog
 from ropeway.storage.file.offsets import FileOffsets
 from ropeway.storage.file.partition import FilePartition
+from tests.simulation import pulsar_bugs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -370,3 +371,5 @@ BUGS: dict[str, Bug] = {
     "ignore versions": _wrapped(TransactionRequest, "set_data", ignore_versions),
 }
 """By name."""
+ALL = BUGS | pulsar_bugs.BUGS
+"""Those of nodes on Pulsar, too."""

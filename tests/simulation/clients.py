@@ -74,6 +74,7 @@ class Load:
         until_s: When they stop to send, by the loop's time.
         pause_s: How long they wait between two requests, on average.
         hosts: Of the nodes.
+        copies: How many of them each broker has.
     """
 
     def __init__(
@@ -83,12 +84,15 @@ class Load:
         until_s: float,
         pause_s: float,
         hosts: list[str],
+        copies: int = 1,
     ) -> None:
         self.world = world
         self.model = model
         self.until_s = until_s
         self._pause_s = pause_s
         self.hosts = hosts
+        self.copies = copies
+        self.brokers = len(hosts) // copies
         self.address = ";".join(f"{host}:{PORT}" for host in hosts)
         self.done = asyncio.Event()
         """Set when consumers may end."""
@@ -109,7 +113,7 @@ class Load:
 
     def queue(self, topic: str, chance: random.Random) -> MessageQueue:
         """Any queue of any broker."""
-        broker = chance.randrange(len(self.hosts)) if len(self.hosts) > 1 else 0
+        broker = chance.randrange(self.brokers) if self.brokers > 1 else 0
         return MessageQueue(topic, f"broker-{broker}", chance.randrange(QUEUES))
 
 

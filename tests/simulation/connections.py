@@ -190,7 +190,9 @@ class End(asyncio.Transport):
     def reset(self) -> None:
         """Lose the connection, as when the peer knows nothing of it."""
         self.closing = True
-        self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset"))
+        error = ConnectionResetError(errno.ECONNRESET, "connection reset")
+        # Whoever tells it, it is this end's process that hears of it.
+        self._context.copy().run(self._lose, error)
 
     def _lose(self, error: Exception | None) -> None:
         if self.lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.simulation import damage, route_faults
+from tests.simulation import damage, pulsar_faults, route_faults
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -53,8 +53,13 @@ class Faults:
         self._world.trace.note("FAULT", f"{told}, of {fault.at_s:.3f} s")
 
     async def _done(self, fault: Fault) -> bool:
+        if self._world.pulsar is not None:
+            for node in self._nodes:
+                node.may_not_start(fault.for_s)
         if (of_routes := route_faults.DOING.get(fault.kind)) is not None:
             return await of_routes(self._world, self._node(fault), fault)
+        if (of_pulsar := pulsar_faults.DOING.get(fault.kind)) is not None:
+            return await of_pulsar(self._world, self._node(fault), fault)
         return await DOING[fault.kind](self, fault)
 
     def end(self) -> None:
@@ -62,6 +67,8 @@ class Faults:
         self._world.network.heal()
         if self._world.zookeeper is not None:
             self._world.zookeeper.heal()
+        if self._world.pulsar is not None:
+            self._world.pulsar.heal()
         for node in self._nodes:
             machine = node.machine
             machine.full = machine.failing = machine.slow = False
@@ -134,7 +141,7 @@ class Faults:
         # Whatever was between them has forgotten them both.
         for one in (end, end.peer):
             if not one.lost:
-                one._context.copy().run(one.reset)
+                one.reset()
         return True
 
     async def _cut(self, fault: Fault, *, inwards: bool) -> bool:

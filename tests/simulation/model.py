@@ -109,7 +109,8 @@ class Model:
         self._open: dict[tuple[str, bytes], float] = {}
         """Until when what is in hand is not visible, if it is not acknowledged."""
         self.kills: list[float] = []
-        """When a process ended without being asked, by a kill or a power loss."""
+        """When a process ended without being asked, by a kill or a power loss, or
+        could not know how something had ended."""
         self.set_boots: list[float] = []
         """When a process began whose time of day is another than the last one's: what
         was written down with a time is due by the clock as it is now."""
@@ -256,6 +257,10 @@ class Model:
             # given out again at once, and again when its time is over.
             self._lives[key] += 2 * self._copies[key]
             self._copies[key] *= 2
+
+    def unsure(self) -> None:
+        """Pulsar did not say what it stored: who tries again may store it twice."""
+        self.kills.append(self._clock())
 
     def lost_power(self, *, is_sync: bool) -> None:
         """A machine lost its power: with `async`, what is new may be gone."""

@@ -26,6 +26,8 @@ LATENCY_S = (50e-6, 2e-3)
 SLOW = 0.02
 SLOW_S = (5e-3, 0.2)
 """How many deliveries are late, and by how much."""
+AGAIN_S = 0.6
+"""When TCP sends again to a machine that has power again."""
 CUT = 0.05
 """How many deliveries come in two parts."""
 
@@ -170,7 +172,12 @@ class Network:
 
     def lit(self, host: str) -> None:
         """A machine has power again."""
-        self._dark.pop(host, None)
+        if host in self._dark:
+            del self._dark[host]
+            for end in self.ends:
+                # What it has not taken is sent again, and it knows nothing of it.
+                if end.peer.process.host == host and end.peer.lost and end._sent_bytes:
+                    self.later(AGAIN_S, end._context, end.reset)
 
     def cut(self, source: str, target: str, seconds: float) -> None:
         """Have nothing get from one host to another for a time."""

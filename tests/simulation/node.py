@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from ropeway.gateway.config import (
     TransactionsConfig,
     ZooKeeperConfig,
 )
+from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.storage.api import LogDamagedError, LogError
 from tests.simulation import routes
 from tests.simulation.clients import PORT
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 SESSION_MS = 2000
 """How long a node's session with ZooKeeper may be silent: less than some faults."""
+KEEP_ALIVE_MS = 1000
+PULSAR_S = 40.0
+"""How long after Pulsar is well again a start that had begun may still fail."""
 LONGEST_START_S = 30.0
 AGAIN_S = 0.5
 """How long until a node that could not start is started again, as a supervisor does."""
@@ -50,9 +55,12 @@ class Node:
         self._world = world
         self._model = model
         self._plan = plan
-        self.name = "node" if plan.nodes == 1 else f"node{number}"
+        alone = plan.nodes * plan.copies == 1
+        self.name = "node" if alone else f"node{number}"
         self.host = f"10.0.0.{number + 1}"
-        self.broker = f"broker-{number}"
+        self.number = number // plan.copies
+        """Which broker it is of."""
+        self.broker = f"broker-{self.number}"
         self.machine = world.machine(self.name)
         self.process: Process | None = None
         self.app: App | None = None
@@ -79,6 +87,7 @@ class Node:
             routes=self._routes(),
             zookeeper=ZooKeeperConfig(session_ms=SESSION_MS),
             broker=self.broker,
+            pulsar=self._pulsar(),
             listeners=(ListenerConfig(host=self.host, port=PORT),),
             log=LogConfig(
                 flush=self._plan.flush, segment_bytes=1 << 16, tail_cache_bytes=1 << 14
@@ -92,6 +101,21 @@ class Node:
     def _routes(self) -> str | None:
         servers = self._world.zookeeper
         return f"zookeeper://{servers.hosts}/ropeway" if servers is not None else None
+
+    def _pulsar(self) -> PulsarConfig | None:
+        pulsar = self._world.pulsar
+        if pulsar is None:
+            return None
+        return PulsarConfig(
+            service_url=pulsar.service_url,
+            admin_url=pulsar.admin_url,
+            keep_alive_ms=KEEP_ALIVE_MS,
+        )
+
+    def may_not_start(self, for_s: float) -> None:
+        """A start that does not reach what it needs is given up, and begun again."""
+        until_s = self._world.loop.time() + for_s + PULSAR_S
+        self.may_fail_until_s = max(self.may_fail_until_s, until_s)
 
     def start(self) -> None:
         """Begin a process, unless one runs."""
@@ -214,7 +238,9 @@ class Node:
         """Set the time of day forwards or back."""
         self._ahead_ns += int(by_s * 1e9)
         self._clocks.append((self._world.loop.time(), self._ahead_ns))
-        self._model.clocks.append(self._world.loop.time())
+        # Where another node may take over, none of its times is meant.
+        at_s = self._world.loop.time() if self._plan.copies == 1 else math.inf
+        self._model.clocks.append(at_s)
         if self.process is not None:
             self.process.ahead_ns = self._ahead_ns
 

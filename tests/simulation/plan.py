@@ -6,7 +6,7 @@ import random
 from typing import Literal, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 Kind = Literal[
     "kill",
@@ -30,6 +30,12 @@ Kind = Literal[
     "zk_half_open",
     "zk_cut",
     "zk_down",
+    "ps_kill",
+    "ps_unload",
+    "ps_slow",
+    "ps_freeze",
+    "ps_cut",
+    "ps_lose",
 ]
 """What can go wrong; `faults` says how each is done."""
 
@@ -57,9 +63,20 @@ ROUTE_WEIGHTS: dict[Kind, int] = {
     "zk_down": 1,
 }
 """Those of several nodes, whose routes are in ZooKeeper."""
+PULSAR_WEIGHTS: dict[Kind, int] = {
+    "ps_kill": 2,
+    "ps_unload": 4,
+    "ps_slow": 2,
+    "ps_freeze": 2,
+    "ps_cut": 4,
+    "ps_lose": 4,
+}
+"""Those of Pulsar, and of what is between it and nodes."""
+OF_DISKS: tuple[Kind, ...] = ("slow_disk", "full_disk", "failing_sync")
+"""Those of which nodes on Pulsar notice little: they keep nothing on a disk."""
 RARE_WEIGHTS: dict[Kind, int] = {"twin": 2, "flip": 1}
 """Those of which a run has few: each takes a start."""
-assert {*WEIGHTS, *ROUTE_WEIGHTS, *RARE_WEIGHTS} == {*get_args(Kind)}
+assert {*WEIGHTS, *ROUTE_WEIGHTS, *PULSAR_WEIGHTS, *RARE_WEIGHTS} == {*get_args(Kind)}
 
 LONGEST_S: dict[Kind, float] = {
     "kill": 1.5,
@@ -78,9 +95,18 @@ LONGEST_S: dict[Kind, float] = {
     "zk_half_open": 4.0,
     "zk_cut": 6.0,
     "zk_down": 3.0,
+    "ps_kill": 3.0,
+    "ps_slow": 3.0,
+    "ps_freeze": 3.0,
+    "ps_cut": 6.0,
+    "ps_lose": 3.0,
 }
 JUMP_S = 120.0
 """How far a node's time of day is set forwards or back, at most."""
+
+
+APART = 20
+"""Of nodes that ask each other clocks have to agree, by a minute."""
 
 
 class Fault(Struct, frozen=True):
@@ -110,8 +136,11 @@ class Plan(Struct, frozen=True):
     timed: int = 1
     transactions: int = 1
     makers: int = 0
+    log: Literal["embedded", "pulsar"] = "embedded"
     nodes: int = 1
     """Brokers of one cluster; several have their routes in ZooKeeper."""
+    copies: int = 1
+    """Nodes of each broker, of which one leads; several where the log is on Pulsar."""
     pause_ms: float = 20.0
     """How long a client waits between two requests, on average."""
     faults: tuple[Fault, ...] = ()
@@ -166,6 +195,46 @@ def made(seed: int) -> Plan:
     )
 
 
+def on_pulsar(seed: int) -> Plan:
+    """The plan of a seed for nodes on Pulsar."""
+    plan = made(seed)
+    chance = random.Random(f"{seed}/pulsar")
+    weights = ROUTE_WEIGHTS | PULSAR_WEIGHTS
+    kept = {*WEIGHTS} - {*OF_DISKS}
+    faults = [
+        structs.replace(one, for_s=round(one.for_s / APART, 3))
+        if one.kind == "clock"
+        else one
+        for one in plan.faults
+        if one.kind in kept
+    ]
+    faults += _several(chance, weights, plan.load_s, chance.choice([0.2, 0.5, 1.5]))
+    faults.sort(key=lambda one: one.at_s)
+    return structs.replace(
+        plan,
+        log="pulsar",
+        flush="sync",
+        nodes=chance.choice([1, 1, 2]),
+        copies=chance.choice([1, 2, 2, 3]),
+        makers=1,
+        faults=tuple(faults),
+    )
+
+
+def _several(
+    chance: random.Random, weights: dict[Kind, int], load_s: float, every_s: float
+) -> list[Fault]:
+    """Faults of several kinds, one after the other."""
+    faults: list[Fault] = []
+    at_s = 0.3
+    while (at_s := at_s + chance.expovariate(1 / every_s)) < load_s:
+        (kind,) = chance.choices([*weights], [*weights.values()])
+        for_s = chance.uniform(0.05, 1.0) * LONGEST_S.get(kind, 0.0)
+        number = chance.randrange(64)
+        faults.append(Fault(round(at_s, 3), kind, round(for_s, 3), number))
+    return faults
+
+
 def _rare(seed: int, load_s: float) -> list[Fault]:
     """Faults of which half of all runs have none."""
     chance = random.Random(f"{seed}/rare")
@@ -184,15 +253,10 @@ def _cluster(seed: int, load_s: float) -> tuple[int, list[Fault]]:
     """How many nodes there are, and what goes wrong with their routes."""
     chance = random.Random(f"{seed}/cluster")
     nodes = chance.choice([1, 1, 2, 3])
-    faults: list[Fault] = []
-    at_s = 0.3
     every_s = chance.choice([0.5, 1.0, 3.0])
-    while nodes > 1 and (at_s := at_s + chance.expovariate(1 / every_s)) < load_s:
-        (kind,) = chance.choices([*ROUTE_WEIGHTS], [*ROUTE_WEIGHTS.values()])
-        for_s = chance.uniform(0.05, 1.0) * LONGEST_S.get(kind, 0.0)
-        number = chance.randrange(64)
-        faults.append(Fault(round(at_s, 3), kind, round(for_s, 3), number))
-    return nodes, faults
+    if nodes == 1:
+        return nodes, []
+    return nodes, _several(chance, ROUTE_WEIGHTS, load_s, every_s)
 
 
 def dumped(plan: Plan) -> str:

@@ -203,6 +203,12 @@ class Pulsar:
             self.network.loop.call_later(expire_s, self._expire, broker, process)
         return process
 
+    def heal(self) -> None:
+        """End all that lasts."""
+        for broker in self.brokers:
+            broker.is_slow = False
+            broker.start()
+
     def _expire(self, broker: Broker, _process: Process) -> None:
         for bundle, owner in [*self._owners.items()]:
             if owner is broker:

@@ -9,13 +9,23 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.storage.pulsar.entry import BrokerMetadata, Metadata, Position
+from msgspec import structs
+
+from ropeway.storage.pulsar.entry import (
+    BatchedMetadata,
+    BrokerMetadata,
+    Metadata,
+    Position,
+)
 from ropeway.storage.pulsar.frames import (
     BROKER_METADATA_MAGIC,
+    CHECKSUM_MAGIC,
     MAGIC_AND_SIZE,
+    SIZE,
     TWO_SIZES,
     command_frame,
     decode_rest,
+    extend_checksum,
 )
 
 if TYPE_CHECKING:
@@ -161,17 +171,59 @@ class Topic:
 
     def compact(self) -> None:
         """Keep the last of each key of all that is there, beside the topic itself."""
-        newest: dict[str, Stored] = {}
+        newest: dict[str, tuple[Position, int]] = {}
         there = [one for one in self if one.where > self.horizon]
-        for one in [*self.compacted, *there]:
-            key = one.metadata.partition_key
-            if key is not None:
-                newest.pop(key, None)
-                if _payload(one):
-                    newest[key] = one
-        self.compacted = sorted(newest.values())
+        all_of_them = [*self.compacted, *there]
+        for one in all_of_them:
+            for number, (key, payload) in enumerate(_messages(one)):
+                if key is not None:
+                    newest.pop(key, None)
+                    if payload:
+                        newest[key] = one.where, number
+        kept: dict[Position, set[int]] = {}
+        for where, number in newest.values():
+            kept.setdefault(where, set()).add(number)
+        self.compacted = [
+            _with_only(one, kept[one.where]) for one in all_of_them if one.where in kept
+        ]
         if there:
             self.horizon = there[-1].where
+
+
+def _messages(one: Stored) -> Iterator[tuple[str | None, bytes]]:
+    """Key and payload of each message of an entry."""
+    if one.metadata.num_messages is None:
+        yield one.metadata.partition_key, _payload(one)
+        return
+    for metadata, payload in _batch(one):
+        is_out = metadata.compacted_out
+        yield None if is_out else metadata.partition_key, payload
+
+
+def _batch(one: Stored) -> Iterator[tuple[BatchedMetadata, bytes]]:
+    data, at = _payload(one), 0
+    while at < len(data):
+        (size,) = SIZE.unpack_from(data, at)
+        head = at + SIZE.size
+        metadata = BatchedMetadata.decode(data, head, head + size)
+        at = head + size + metadata.payload_bytes
+        yield metadata, data[head + size : at]
+
+
+def _with_only(one: Stored, numbers: set[int]) -> Stored:
+    """An entry without those of its messages that are not meant."""
+    if one.metadata.num_messages is None:
+        return one
+    parts = []
+    for number, (said, payload) in enumerate(_batch(one)):
+        is_kept = number in numbers
+        left = structs.replace(said, compacted_out=True, payload_bytes=0)
+        head = (said if is_kept else left).encode()
+        parts += [SIZE.pack(len(head)), head, payload if is_kept else b""]
+    front = one.rest[MAGIC_AND_SIZE.size : decode_rest(one.rest, 0).payload_at]
+    rest = front + b"".join(parts)
+    checksum = MAGIC_AND_SIZE.pack(CHECKSUM_MAGIC, extend_checksum(0, rest))
+    return one._replace(rest=checksum + rest)
 
 
 def _note(known: dict[str, int], metadata: Metadata) -> None:

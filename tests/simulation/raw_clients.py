@@ -58,20 +58,26 @@ class Raw:
 
     def __init__(self, load: Load, chance: random.Random) -> None:
         self._hosts = load.hosts
+        self._copies = load.copies
         self._chance = chance
-        self.broker = 0
+        self._host = 0
         self.client: Remoting | None = None
+
+    @property
+    def broker(self) -> int:
+        """The number of the broker that it asks."""
+        return self._host // self._copies
 
     async def connected(self) -> Remoting | None:
         """Its connection; None where there is none to be had now."""
         if self.client is None or not self.client.is_open:
             await self.close()
-            others = [one for one in range(len(self._hosts)) if one != self.broker]
+            others = [one for one in range(len(self._hosts)) if one != self._host]
             if others:
-                self.broker = self._chance.choice(others)
+                self._host = self._chance.choice(others)
             try:
                 async with asyncio.timeout(2.0):
-                    host = self._hosts[self.broker]
+                    host = self._hosts[self._host]
                     self.client = Remoting(*await asyncio.open_connection(host, PORT))
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.2)

@@ -46,6 +46,7 @@ async def hold(world: World, model: Model, nodes: list[Node]) -> None:
     """See, again and again, that who says that nobody can have its place has it."""
     ensemble = world.zookeeper
     while ensemble is not None:
+        _one_master(world, model, nodes)
         for node in nodes:
             routes = node.app.node.routes if node.app is not None else None
             if routes is None or routes.held_until_s <= world.loop.time():
@@ -60,6 +61,24 @@ async def hold(world: World, model: Model, nodes: list[Node]) -> None:
                 )
                 return
         await asyncio.sleep(LOOK_S)
+
+
+def _one_master(world: World, model: Model, nodes: list[Node]) -> None:
+    """See that of the nodes of a broker no two would answer at this moment."""
+    sure: dict[str, Node] = {}
+    for node in nodes:
+        if node.app is None or node.process is None:
+            continue
+        leadership, now_s = node.app.node.leadership, world.loop.time()
+        if (
+            leadership.leads
+            and max(leadership.certain_until_s, leadership._proven_until_s()) >= now_s
+            and now_s <= leadership.late_s
+            and node.process.held_until_s <= now_s
+        ):
+            other = sure.setdefault(node.broker, node)
+            if other is not node:
+                model.wrong(f"master: {other.process} and {node.process} both lead")
 
 
 def _owners(ensemble: Ensemble, path: str) -> set[int]:
@@ -89,7 +108,7 @@ def _complaints(model: Model, nodes: list[Node]) -> list[str]:
         routes = node.app.node.routes
         first = first or routes
         brokers = sorted(routes.brokers)
-        if brokers != [one.broker for one in nodes]:
+        if brokers != sorted({one.broker for one in nodes}):
             found.append(f"{node.name} knows of {brokers}")
         if dict(routes.topics) != dict(first.topics):
             found.append(f"{node.name} has other topics than {nodes[0].name}")

@@ -26,6 +26,8 @@ from tests.simulation.loop import BEGAN_S, StuckError
 from tests.simulation.model import Model, short
 from tests.simulation.node import Node
 from tests.simulation.plan import CLIENTS
+from tests.simulation.pulsar_brokers import Pulsar
+from tests.simulation.quiet import quiet
 from tests.simulation.raw_clients import KINDS
 from tests.simulation.taps import Tap
 from tests.simulation.world import World
@@ -45,10 +47,11 @@ RAM = Path("/dev/shm")
 """Where a run's files are, unless `TMPDIR` says where, as it does for tests."""
 BACK_S = 30.0
 """Within this time after the last fault all has to work, and be done."""
+OPEN_S = 10.0
+"""Until then connections to Pulsar that nobody reset are given up, and partitions that
+are not open, for who leads has just begun, are."""
 LAST_S = 180.0
 """How long a run may take after its load, in simulated time."""
-QUIET_S = 8.0
-"""How long after all clients have gone a node may take to forget them."""
 
 
 class Outcome(Struct):
@@ -106,24 +109,38 @@ class Run:
         self.world = world
         self.plan = plan
         self.model = Model(world.trace, world.loop.time)
-        if plan.nodes > 1:
+        if plan.nodes > 1 or plan.log == "pulsar":
             chance = world.chance("zookeeper")
             world.zookeeper = Ensemble(world.network, chance)
+        if plan.log == "pulsar":
+            world.pulsar = Pulsar(world.network, world.chance("pulsar"))
+            world.taking_over = self._taking_over
+            world.unsure = self.model.unsure
         self.nodes = [
-            Node(world, self.model, plan, number) for number in range(plan.nodes)
+            Node(world, self.model, plan, number)
+            for number in range(plan.nodes * plan.copies)
         ]
+        self.brokers = self.nodes[:: plan.copies]
+        """One node of each broker: the others send on what they are asked."""
         self.faults = Faults(world, self.nodes)
         kinds = {fault.kind for fault in plan.faults}
         is_refused = bool(kinds & {"full_disk", "failing_sync"})
-        self.lateness = Lateness(self.model, self.nodes, is_refused=is_refused)
+        is_refused = is_refused or plan.log == "pulsar"
+        self.lateness = Lateness(self.model, self.brokers, is_refused=is_refused)
         self._read_to: dict[tuple[str, int], int] = {}
         """How far topics have been read that clients do not see as they are."""
         self.stored: dict[str, dict[int, list[tuple[int, bytes]]]] = {}
         self._taps: list[Tap] = []
         self._clients: list[asyncio.Task[None]] = []
         world.network.tap = self._tap
-        if plan.flush == "sync":
+        if plan.flush == "sync" and plan.log == "embedded":
             world.network.shows = self._shows
+
+    def _taking_over(self) -> None:
+        """A node begins to lead: what only the last one knew is gone, as by a kill."""
+        self.model.killed()
+        if self.model.clocks:
+            self.model.set_boots.append(self.world.loop.time())
 
     def _shows(self, host: str, data: bytes) -> None:
         """See that a node shows a client nothing that a power loss could take."""
@@ -167,6 +184,7 @@ class Run:
         load = clients.Load(
             *(self.world, self.model, began_s + plan.load_s, plan.pause_ms / 1000),
             [node.host for node in self.nodes],
+            plan.copies,
         )
         self._begin(load)
         holding = asyncio.ensure_future(routes.hold(self.world, self.model, self.nodes))
@@ -184,6 +202,8 @@ class Run:
             )
             return
         back_s = max(loop.time(), *held_s)
+        if self.world.pulsar is not None:
+            back_s += OPEN_S
         await routes.agree(self.world, self.model, self.nodes, ended_s + BACK_S)
         await self._until_done(ended_s + BACK_S)
         holding.cancel()
@@ -192,8 +212,9 @@ class Run:
         await self._look()
         self._unanswered()
         self._late(back_s)
+        hosts = {node.host for node in self.nodes}
         for node in self.nodes:
-            await self._quiet(node)
+            await quiet(self.world, self.model, node, hosts)
         for node in self.nodes:
             await asyncio.wait_for(node.stop(), BACK_S)
 
@@ -286,7 +307,7 @@ class Run:
             self.model.wrong(f"back: queues cannot be read: {error!r}")
 
     async def _read_all(self) -> None:
-        for number, node in enumerate(self.nodes):
+        for number, node in enumerate(self.brokers):
             client = Remoting(*await asyncio.open_connection(node.host, PORT))
             try:
                 for topic in CHECKED:
@@ -342,6 +363,8 @@ class Run:
     def _late(self, back_s: float) -> None:
         """See that what waited for its time came when it should."""
         model, lateness = self.model, self.lateness
+        if model.clocks and self.plan.copies > 1:
+            return  # Each node has a time of its own.
         now_s = self.world.loop.time()
         lateness.check([*model.waiting, *model.undecided], back_s, now_s)
         # What cannot be stored again twice is tried again after half a minute, and
@@ -358,27 +381,3 @@ class Run:
             if end.tap is not None:
                 for line in end.tap.late(before_s):
                     self.model.wrong(line)
-
-    async def _quiet(self, one: Node) -> None:
-        """See that a node whose clients have gone has nothing left of them."""
-        app = one.app
-        if app is None:
-            self.model.wrong("back: the node has ended by itself")
-            return
-        node = app.node
-        loop = self.world.loop
-        until_s = loop.time() + QUIET_S
-        left: dict[str, int] = {}
-        while loop.time() < until_s:
-            left = {
-                "connections": sum(
-                    len(one.connections) for one in app.server.listeners
-                ),
-                "tasks": len(node.tasks),
-                "waiting requests": app.server.waiting[0],
-                "bytes waiting for the disk": node.log.waiting_bytes(),
-            }
-            if not any(left.values()):
-                return
-            await asyncio.sleep(0.5)
-        self.model.wrong(f"left: {left}")

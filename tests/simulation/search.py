@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import gc
 
-from tests.simulation.bugs import BUGS
+from tests.simulation.bugs import ALL, BUGS
 from tests.simulation.minimise import rules
-from tests.simulation.plan import made
+from tests.simulation.plan import made, on_pulsar
 from tests.simulation.run import run
 
 MOST_SEEDS = 1000
@@ -19,8 +19,9 @@ def found(name: str, first: int, most: int) -> tuple[int, set[str]] | None:
     """How many seeds a bug needed to be found, and by which rules; None: it was not."""
     gc.collect()
     gc.freeze()
+    make = made if name in BUGS else on_pulsar
     for count in range(most):
-        outcome = run(made(first + count), bug=BUGS[name])
+        outcome = run(make(first + count), bug=ALL[name])
         if outcome.violations:
             return count + 1, rules(outcome.violations)
     return None
@@ -29,7 +30,7 @@ def found(name: str, first: int, most: int) -> tuple[int, set[str]] | None:
 def show(names: list[str], first: int, most: int) -> bool:
     """Print how soon each bug is found; whether all were."""
     good = True
-    for name in names or BUGS:
+    for name in names or ALL:
         result = found(name, first, most)
         if result is None:
             good = False

@@ -12,8 +12,9 @@ from tests import chance
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 500
-FRESH = 10
-"""Seeds that no run has tried before: some 20 s of a core."""
+LOGS = ("embedded", "pulsar")
+FRESH = 5
+"""Seeds of each log that no run has tried before: some 20 s of a core."""
 FIRST_FRESH = 1_000_000
 
 
@@ -31,22 +32,26 @@ def simulated(*options: object) -> str:
     return done.stdout
 
 
-def test_what_has_to_hold_holds_and_the_same_seeds_do_the_same() -> None:
-    first = simulated("--first", 0, "--count", 3)
-    again = simulated("--first", 0, "--count", 3)
+@pytest.mark.parametrize("log", LOGS)
+def test_what_has_to_hold_holds_and_the_same_seeds_do_the_same(log: str) -> None:
+    first = simulated("--log", log, "--first", 0, "--count", 3)
+    again = simulated("--log", log, "--first", 0, "--count", 3)
     assert "3 seeds from 0, 0 failed" in first
     assert first.rpartition("checksum ")[2] == again.rpartition("checksum ")[2]
 
 
 @pytest.mark.slow
-def test_what_has_to_hold_holds_on_fresh_seeds() -> None:
+@pytest.mark.parametrize("log", LOGS)
+def test_what_has_to_hold_holds_on_fresh_seeds(log: str) -> None:
     """The run's own seed repeats them; each that fails is printed with a command."""
     first = FIRST_FRESH + chance.seed()
     assert f"{FRESH} seeds from {first}, 0 failed" in simulated(
-        "--first", first, "--count", FRESH
+        "--log", log, "--first", first, "--count", FRESH
     )
 
 
 @pytest.mark.slow
-def test_what_has_to_hold_holds_on_many_seeds() -> None:
-    assert "30 seeds from 100, 0 failed" in simulated("--first", 100, "--count", 30)
+@pytest.mark.parametrize(("log", "count"), [("embedded", 30), ("pulsar", 15)])
+def test_what_has_to_hold_holds_on_many_seeds(log: str, count: int) -> None:
+    done = simulated("--log", log, "--first", 100, "--count", count)
+    assert f"{count} seeds from 100, 0 failed" in done

@@ -33,12 +33,15 @@ from ropeway.common import system
 from ropeway.gateway import server
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.node import node as node_module
+from ropeway.gateway.node.leadership import Leadership
 from ropeway.gateway.pop.in_flight import PopQueue
 from ropeway.gateway.processors.context import Context
 from ropeway.gateway.processors.pop import _Pop
 from ropeway.gateway.processors.pull import _Pull
 from ropeway.routing.zookeeper import session
 from ropeway.routing.zookeeper.brokers import _Folder
+from ropeway.storage.pulsar import appender
+from ropeway.storage.pulsar.rest import Rest
 from tests.simulation import rocks
 from tests.simulation.files import Files
 from tests.simulation.loop import (
@@ -50,14 +53,16 @@ from tests.simulation.loop import (
 )
 from tests.simulation.machine import Machine
 from tests.simulation.network import Network
+from tests.simulation.pulsar_rest import exchange
 from tests.simulation.threads import Threads
 from tests.simulation.zookeeper_client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from pathlib import Path
 
+    from tests.simulation.pulsar_brokers import Pulsar
     from tests.simulation.zookeeper_servers import Ensemble
 
 PID = 4242
@@ -129,6 +134,12 @@ class World:
         self.files = Files(self.threads, self.machines)
         self.zookeeper: Ensemble | None = None
         """Where the routes of several nodes are."""
+        self.pulsar: Pulsar | None = None
+        """Where the messages of nodes are, unless they keep them themselves."""
+        self.taking_over: Callable[[], None] = lambda: None
+        """Told when a node begins to lead its broker."""
+        self.unsure: Callable[[], None] = lambda: None
+        """Told when a node does not hear whether Pulsar has stored something."""
         self.graveyard: list[Any] = []
         """What dead processes have left; it ends with the run, and not before."""
         self._numbers: dict[int, tuple[object, int]] = {}
@@ -197,6 +208,15 @@ class World:
         for kind in IN_SETS:
             patch(kind, "__hash__", _numbering(self._numbers))
         patch(server, "bind", self.network.listen)
+        patch(Rest, "_exchange", exchange)
+        patch(appender, "_now", loop.time)
+        patch(
+            Leadership,
+            "_take_over",
+            self._telling("taking_over", Leadership._take_over),
+        )
+        answer_all = appender.Appender._answer_all
+        patch(appender.Appender, "_answer_all", self._telling("unsure", answer_all))
         patch(session, "make_client", self._zookeeper_client)
         patch(session, "threading", SimpleNamespace(Thread=self._thread))
         patch(node_module, "_BOOTED_MS", Booted())
@@ -226,6 +246,15 @@ class World:
             logging.disable(logging.NOTSET)
             if collects:
                 gc.enable()
+
+    def _telling(self, whom: str, real: Any) -> Any:
+        """A method that tells somebody before it does what it does."""
+
+        def told(*given: Any) -> Any:
+            getattr(self, whom)()
+            return real(*given)
+
+        return told
 
     def _address(self) -> str:
         process = PROCESS.get()
@@ -261,7 +290,7 @@ class World:
         loop._ready.clear()
         loop._scheduled.clear()
         self.graveyard.clear()
-        self.zookeeper = None
+        self.zookeeper = self.pulsar = None
         self._numbers.clear()
         self.threads.end()
         _break_cycles()
