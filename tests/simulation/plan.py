@@ -36,6 +36,7 @@ Kind = Literal[
     "ps_freeze",
     "ps_cut",
     "ps_lose",
+    "ps_alone",
 ]
 """What can go wrong; `faults` says how each is done."""
 
@@ -70,6 +71,7 @@ PULSAR_WEIGHTS: dict[Kind, int] = {
     "ps_freeze": 2,
     "ps_cut": 4,
     "ps_lose": 4,
+    "ps_alone": 5,
 }
 """Those of Pulsar, and of what is between it and nodes."""
 OF_DISKS: tuple[Kind, ...] = ("slow_disk", "full_disk", "failing_sync")
@@ -100,6 +102,7 @@ LONGEST_S: dict[Kind, float] = {
     "ps_freeze": 3.0,
     "ps_cut": 6.0,
     "ps_lose": 3.0,
+    "ps_alone": 8.0,
 }
 JUMP_S = 120.0
 """How far a node's time of day is set forwards or back, at most."""

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from ropeway.gateway.node.leadership import Leadership
-from ropeway.storage.pulsar import open_partition, state
+from ropeway.storage.pulsar import open_partition
 from ropeway.storage.pulsar.appender import Appender
 from ropeway.storage.pulsar.commands import MessageId
 from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.producer import Producer
 from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.state import PulsarState
-from ropeway.storage.pulsar.state_replica import Replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,10 +107,6 @@ def lead_for_ever(real: Any) -> Any:
     return lambda _self: float("inf")
 
 
-async def _not_settled(_: Any) -> None:
-    """Take what was read so far for all that there is."""
-
-
 BUGS: dict[str, Bug] = {
     "answer before the receipt": _wrapped(Appender, "_send", answer_before_the_receipt),
     "renumber after an unknown outcome": _wrapped(
@@ -123,9 +118,7 @@ BUGS: dict[str, Bug] = {
     "accept an old lease on Pulsar": _replaced(
         PulsarState, "held_until_s", property(_long_lease)
     ),
-    "outwait no lease": _replaced(state, "CLOCKS", 0.0),
     "lead without a proof": _wrapped(Leadership, "_proven_until_s", lead_for_ever),
-    "lead before all is read": _replaced(Replica, "settled", _not_settled),
     "skip the term": _replaced(open_partition, "term_of", lambda _sequence_id: -1),
 }
 """By name."""

@@ -67,6 +67,23 @@ async def _cut(world: World, node: Node, fault: Fault) -> bool:
     return True
 
 
+async def _alone(world: World, node: Node, fault: Fault) -> bool:
+    """Have clients alone reach a node: ZooKeeper is lost first, and Pulsar then."""
+    assert world.pulsar is not None
+    assert world.zookeeper is not None
+    pulsar = [one.host for one in world.pulsar.brokers]
+    zookeeper = [one.process.host for one in world.zookeeper.servers]
+    left_s = fault.for_s
+    for hosts, part in ((zookeeper, fault.number % 8), (pulsar, 16)):
+        for host in hosts:
+            world.network.cut(node.host, host, left_s)
+            world.network.cut(host, node.host, left_s)
+        wait_s = min(left_s, fault.for_s * part / 16)
+        await asyncio.sleep(wait_s)
+        left_s -= wait_s
+    return True
+
+
 async def _lose(world: World, node: Node, fault: Fault) -> bool:
     """Have brokers hear a node, which hears nothing of them, and then lose both."""
     assert world.pulsar is not None
@@ -90,4 +107,5 @@ DOING: dict[str, Callable[[World, Node, Fault], Awaitable[bool]]] = {
     "ps_freeze": _freeze,
     "ps_cut": _cut,
     "ps_lose": _lose,
+    "ps_alone": _alone,
 }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 LOOK_S = 0.02
+OFTEN_S = 0.005
+"""Where a broker has several nodes."""
 
 
 def follow(model: Model, process: str, routes: RouteStore) -> None:
@@ -60,7 +62,7 @@ async def hold(world: World, model: Model, nodes: list[Node]) -> None:
                     f"{session}, and has not"
                 )
                 return
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(LOOK_S if world.pulsar is None else OFTEN_S)
 
 
 def _one_master(world: World, model: Model, nodes: list[Node]) -> None:
