@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.client import Admin
+from ropeway.client import Admin, admin_groups
 from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
 from ropeway.client.admin_rollback import Rollback
@@ -21,10 +21,10 @@ from tests.system.rocketmq import SMALL, RocketMQ
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from tests.clients.fixtures import Agents
-    from tests.clients.harness import Event
+    from tests.clients.harness import Call, Event
 
 pytestmark = pytest.mark.server
 
@@ -130,129 +130,171 @@ def test_replies_reach_who_asked_at_the_source(
     answering.stop()
 
 
-RUNS, APART_S = 3, 7
-"""So many cut-overs, begun so far apart: clients look at routes in between."""
+RUNS, APART_S = 3, 1
+"""So many topics of each client, begun so far apart: clients look at routes between."""
+LOOK = {"poll_routes_ms": 3000}
+"""Clients look at routes so often. The page's figures are of their own 30 s."""
+SETTLE_S = 10.0
 
 
-async def cut_over(
-    source: RocketMQ, target: Ropeway, topics: Sequence[str], group: str
-) -> list[float]:
-    """Move each topic by itself; for how long its producers were held."""
-    async with (
-        Admin(source.name_server, config=PATIENT) as there,
-        Admin(target.name_server, config=PATIENT) as here,
-    ):
+class Moving:
+    """A topic that moves and goes back, and a group of a client that reads it.
 
-        async def move(number: int, topic: str) -> float:
-            await asyncio.sleep(number * APART_S)
-            job = CutOver(there, here, Mirror(there, here))
-            moved = await job.move(
-                [topic],
-                [f"{group}-{number}"],
-                lambda step: print(f"{time.time():.1f} {step}"),
-            )
-            assert moved.left == 0
-            return moved.paused_s
+    Args:
+        client: Who sends and reads.
+        ours: Its agent.
+        topic: Its name.
+    """
 
-        return await asyncio.gather(*starmap(move, enumerate(topics)))
-
-
-async def roll_back(
-    source: RocketMQ, target: Ropeway, topics: Sequence[str], group: str
-) -> list[float]:
-    """Take each topic back by itself; for how long its producers were held."""
-    async with (
-        Admin(source.name_server, config=PATIENT) as there,
-        Admin(target.name_server, config=PATIENT) as here,
-    ):
-
-        async def take(number: int, topic: str) -> float:
-            await asyncio.sleep(number * APART_S)
-            done = await Rollback(there, here, Mirror(there, here)).roll_back(
-                [topic],
-                [f"{group}-{number}"],
-                lambda step: print(f"{time.time():.1f} {step}"),
-            )
-            assert done.waiting == {topic: 0}
-            return done.paused_s
-
-        return await asyncio.gather(*starmap(take, enumerate(topics)))
-
-
-class Sender:
-    """Sends to topics, a message of each at a time, to queues in turn."""
-
-    def __init__(self, ours: Session, topics: Sequence[str]) -> None:
-        self._ours = ours
-        self.sent: dict[str, list[Event]] = {topic: [] for topic in topics}
+    def __init__(self, client: Client, ours: Session, topic: str) -> None:
+        self.client = client
+        self.ours = ours
+        self.topic = topic
+        self.group = f"g-{topic}"
+        self.sent: list[Event] = []
         self.refused = 0
+        self.held_s: list[float] = []
+        self.consumer: Call | None = None
 
-    def send(self, seconds: float) -> None:
-        """Send for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for topic, of_topic in self.sent.items():
-                shard = len(of_topic)
-                message = {"body": f"{shard}", "shard": shard}
-                call = self._ours.call(
-                    "produce", topic=topic, messages=[message], mode="ordered"
-                )
-                found = call.finish().events("sent")
-                self.refused += not found
-                of_topic.extend({**one, "at_s": time.time()} for one in found)
-            time.sleep(0.05)
+    def begin(self, source: RocketMQ, target: Ropeway) -> None:
+        """Have it at both, and read."""
+        self.ours.introduce(self.topic, self.group)
+        asyncio.run(mirrored(source, target, self.topic))
+        asyncio.run(known(target, self.group))
+        self.consumer = self.ours.start(
+            "consume", topic=self.topic, group=self.group, orderly=True, **LOOK
+        )
 
-    def send_during(self, work: Coroutine[None, None, list[float]]) -> list[float]:
-        """Send until work is done; what it returns."""
-        with ThreadPoolExecutor(1) as pool:
-            doing = pool.submit(asyncio.run, work)
-            while not doing.done():
-                self.send(0.5)
-            return doing.result()
+    def send(self) -> None:
+        """Send a message, to the queues in turn."""
+        shard = len(self.sent)
+        call = self.ours.call(
+            "produce",
+            topic=self.topic,
+            messages=[{"body": f"{shard}", "shard": shard}],
+            mode="ordered",
+            **LOOK,
+        )
+        found = call.finish().events("sent")
+        self.refused += not found
+        self.sent.extend({**one, "at_s": time.time()} for one in found)
 
-    def tell(
-        self, client: Client, topic: str, received: list[Event], held_s: float
-    ) -> None:
-        """Print what producers and consumers noticed."""
-        of_topic = self.sent[topic]
+    async def cut_over(self, there: Admin, here: Admin) -> None:
+        """Move it."""
+        job = CutOver(there, here, Mirror(there, here), SETTLE_S)
+        moved = await job.move([self.topic], [self.group], self.say)
+        assert moved.left == 0
+        self.held_s.append(moved.paused_s)
+
+    async def roll_back(self, there: Admin, here: Admin) -> None:
+        """Take it back."""
+        job = Rollback(there, here, Mirror(there, here), SETTLE_S)
+        done = await job.roll_back([self.topic], [self.group], self.say)
+        assert done.waiting == {self.topic: 0}
+        self.held_s.append(done.paused_s)
+
+    def say(self, step: str) -> None:
+        """Print a step."""
+        print(f"{time.time():.1f} {step}")
+
+    def check(self, returns_at: int) -> None:
+        """See that nothing was lost, and order held; print what clients noticed.
+
+        Args:
+            returns_at: How many were sent before it began to go back.
+        """
+        assert self.consumer is not None
+        received = self.consumer.wait_for_bodies(bodies(self.sent))
+        self.consumer.stop()
+        came_over(self.sent[:returns_at], SOURCE, TARGET)
+        came_over(self.sent[returns_at:], TARGET, SOURCE)
+        for queue in {one["queue"] for one in self.sent}:
+            sent = [one for one in self.sent if one["queue"] == queue]
+            came = [one["body"] for one in received if one["queue"] == queue]
+            assert [one for one in dict.fromkeys(came) if one in set(bodies(sent))] == (
+                bodies(sent)
+            )
+            # Offsets go on at both: nobody was late.
+            offsets = [one["offset"] for one in sent]
+            assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
         repeats = len(received) - len({one["body"] for one in received})
+        held = ", ".join(f"{one * 1000:.0f}" for one in self.held_s)
+        pause_s = _longest(one["at_s"] for one in self.sent)
+        gap_s = _longest(one["at_ms"] / 1000 for one in received)
         print(
-            f"{client.name}: {len(of_topic)} sent, {self.refused} refused; held "
-            f"{held_s * 1000:.0f} ms, producer pause "
-            f"{_longest(one['at_s'] for one in of_topic):.2f} s, consumer gap "
-            f"{_longest(one['at_ms'] / 1000 for one in received):.1f} s, "
+            f"{self.client.name}: {len(self.sent)} sent, {self.refused} refused; held "
+            f"{held} ms, producer pause {pause_s:.2f} s, consumer gap {gap_s:.1f} s, "
             f"{repeats} repeats"
         )
 
 
+async def known(target: Ropeway, group: str) -> None:
+    """Have a group at the target, where its consumer may have made it."""
+    async with Admin(target.name_server, config=PATIENT) as here:
+        if await admin_groups.config(here, group) is None:
+            await admin_groups.create(here, group, {})
+
+
+def send(moving: Sequence[Moving], seconds: float) -> None:
+    """Send to topics in turn for so long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for one in moving:
+            one.send()
+        time.sleep(0.05)
+
+
+def send_during(
+    source: RocketMQ,
+    target: Ropeway,
+    moving: Sequence[Moving],
+    step: Callable[[Moving, Admin, Admin], Awaitable[None]],
+) -> None:
+    """Send until each topic has gone a step, one begun after the other."""
+
+    async def work() -> None:
+        async with (
+            Admin(source.name_server, config=PATIENT) as there,
+            Admin(target.name_server, config=PATIENT) as here,
+        ):
+
+            async def go(number: int, one: Moving) -> None:
+                await asyncio.sleep(number * APART_S)
+                await step(one, there, here)
+
+            await asyncio.gather(*starmap(go, enumerate(moving)))
+
+    with ThreadPoolExecutor(1) as pool:
+        doing = pool.submit(asyncio.run, work())
+        while not doing.done():
+            send(moving, 0.5)
+        doing.result()
+
+
+@pytest.mark.jvm
 @pytest.mark.slow
-@each(JAVA_5, JAVA_4)
-def test_cut_overs_lose_nothing_and_keep_order(
-    agents: Agents, client: Client, source: RocketMQ, target: Ropeway, group: str
+def test_topics_move_and_go_back_without_loss_and_in_order(
+    agents: Agents, source: RocketMQ, target: Ropeway, group: str
 ):
-    ours = Session(agents.of(client), target.name_server)
-    topics = [f"taken-{group}-{number}" for number in range(RUNS)]
-    consumers = []
-    for number, topic in enumerate(topics):
-        its = f"{group}-{number}"
-        ours.introduce(topic, its)
-        asyncio.run(mirrored(source, target, topic))
-        consumers.append(ours.start("consume", topic=topic, group=its, orderly=True))
-    sender = Sender(ours, topics)
-    sender.send(35)  # consumers know both clusters by then
-    held = sender.send_during(cut_over(source, target, topics, group))
-    sender.send(40)
-    for number, (topic, consumer) in enumerate(zip(topics, consumers, strict=True)):
-        of_topic = sender.sent[topic]
-        received = consumer.wait_for_bodies(bodies(of_topic))
-        consumer.stop()
-        came_over(of_topic, SOURCE, TARGET)
-        for queue in {one["queue"] for one in of_topic}:
-            offsets = [one["offset"] for one in of_topic if one["queue"] == queue]
-            assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
-            came = [one["offset"] for one in received if one["queue"] == queue]
-            assert [*dict.fromkeys(came)] == sorted(set(came))
-        sender.tell(client, topic, received, held[number])
+    moving = [
+        Moving(
+            client,
+            Session(agents.of(client), target.name_server),
+            f"taken-{group}-{number}-{run}",
+        )
+        for run in range(RUNS)
+        for number, client in enumerate((JAVA_5, JAVA_4))
+    ]
+    for one in moving:
+        one.begin(source, target)
+    send(moving, 5)
+    send_during(source, target, moving, Moving.cut_over)
+    send(moving, 5)
+    returns_at = [len(one.sent) for one in moving]
+    send_during(source, target, moving, Moving.roll_back)
+    send(moving, 5)
+    for one, at in zip(moving, returns_at, strict=True):
+        one.check(at)
 
 
 def came_over(sent: list[Event], old: str, new: str) -> None:
@@ -261,37 +303,6 @@ def came_over(sent: list[Event], old: str, new: str) -> None:
     first = brokers.index(new)
     assert set(brokers[:first]) == {old}
     assert set(brokers[first:]) == {new}
-
-
-@pytest.mark.slow
-@each(JAVA_5, JAVA_4)
-def test_rollbacks_lose_nothing_and_keep_order(
-    agents: Agents, client: Client, source: RocketMQ, target: Ropeway, group: str
-):
-    ours = Session(agents.of(client), target.name_server)
-    topics = [f"returned-{group}-{number}" for number in range(RUNS)]
-    for number, topic in enumerate(topics):
-        ours.introduce(topic, f"{group}-{number}")
-        asyncio.run(mirrored(source, target, topic))
-    asyncio.run(cut_over(source, target, topics, group))
-    consumers = [
-        ours.start("consume", topic=topic, group=f"{group}-{number}", orderly=True)
-        for number, topic in enumerate(topics)
-    ]
-    sender = Sender(ours, topics)
-    sender.send(35)
-    held = sender.send_during(roll_back(source, target, topics, group))
-    sender.send(40)
-    for number, (topic, consumer) in enumerate(zip(topics, consumers, strict=True)):
-        of_topic = sender.sent[topic]
-        received = consumer.wait_for_bodies(bodies(of_topic))
-        consumer.stop()
-        came_over(of_topic, TARGET, SOURCE)
-        for queue in {one["queue"] for one in of_topic}:
-            sent = [one["body"] for one in of_topic if one["queue"] == queue]
-            came = [one["body"] for one in received if one["queue"] == queue]
-            assert [one for one in dict.fromkeys(came) if one in sent] == sent
-        sender.tell(client, topic, received, held[number])
 
 
 def _longest(times_s: Iterable[float]) -> float:
