@@ -26,7 +26,7 @@ _WIDTH = 80
 _USAGE = (
     "Edit it: delete what is not to move. `ropeway diff -f FILE` prints what differs "
     "at the target, and `ropeway apply -f FILE` creates it there. Messages and offsets "
-    "are not copied by either; docs/migrate.md says how consumers drain the source."
+    "are not copied by either; docs/how-to/migrate.md says how to drain the source."
 )
 _KINDS = {
     "retry": "messages that failed and wait to be tried again",

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
 
 ROOT, STRANGER, SECRET = "root", "stranger", "hush-hush-hush"
 FROM = ("--source", "rocketmq")
-PAGE = DOCS / "migrate.md"
+PAGE = DOCS / "how-to" / "migrate.md"
 (SETTINGS,) = [one.text for one in blocks(PAGE, "toml")]
 """How a node reaches such a source."""
 ACCOUNT, RIGHTS = (

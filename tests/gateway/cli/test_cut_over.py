@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
+from ropeway.client import Admin, admin_topics
 from ropeway.gateway.cli import context_file
 from ropeway.gateway.cli.context_file import Context, Contexts
 from ropeway.testing import running_gateway
 from tests.gateway.cli.printed import valid
 from tests.gateway.cli.test_mirrors import known, run, target
 from tests.pages import DOCS, blocks
+from tests.ropeway.client.scenario import PATIENT
 from tests.ropeway.client.test_admin_cut_over import led, led_to
 from tests.system.ropeway import Ropeway
 
 __all__ = ["led", "target"]
 
 
-@pytest.fixture
-def two_brokers(tmp_path):
+@pytest.fixture(scope="module")
+def two_brokers(tmp_path_factory):
     # Each listens on the next port, which has to be free as well.
-    server = Ropeway(tmp_path / "two", options=("--workers", "2"))
+    server = Ropeway(tmp_path_factory.mktemp("two"), options=("--workers", "2"))
     server.start()
     yield server
     server.stop()
@@ -73,8 +76,10 @@ def test_a_topic_is_closed_there_and_open_here(ropeway_gateway, led):
     assert not again.stderr
 
 
-def standing(topic: str, here: tuple[str, ...]) -> tuple[str, int | None, str]:
-    words = ("migrate", "status", "--source", "old", "--look", "0.1", *here)
+def standing(
+    topic: str, here: tuple[str, ...], source: str = "old"
+) -> tuple[str, int | None, str]:
+    words = ("migrate", "status", "--source", source, "--look", "0.1", *here)
     done = run(*words, "--json")
     valid(words, done.stdout)
     # Those of the system are not among them.
@@ -99,16 +104,22 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group():
         run("group", "create", "kitchen", *here)
         lines = [
             line.split()[1:]
-            for block in blocks(DOCS / "migrate.md", "")
+            for block in blocks(DOCS / "how-to" / "migrate.md", "")
             for line in block.text.splitlines()
             if "--source rocketmq orders" in line
         ]
         steps = ["mirror", "verify", "cut-over", "finish", "rollback"]
         assert [words[1] for words in lines] == steps
-        more = {"cut-over": ("--settle", "0"), "finish": ("--yes",)}
-        # What is finished does not go back; `test_rollback.py` does.
-        for words in lines[:-1]:
+        quick = ("--settle", "0")
+        more = {"cut-over": quick, "rollback": quick, "finish": ("--yes",)}
+        # What is finished does not go back; another topic does.
+        run("topic", "create", "payments", "--queues", "1", *there)
+        back = [lines[number] for number in (0, 2, 4)]
+        other = [[one.replace("orders", "payments") for one in words] for words in back]
+        for words in (*lines[:-1], *other):
             run(*words, *more.get(words[1], ()), *here)
+        for topic, stage in (("orders", "finished"), ("payments", "returned")):
+            assert standing(topic, here, "rocketmq") == (stage, None, "")
         shown = run("consume", "orders", "--group", "kitchen", "--count", "1", *here)
     assert shown.stdout == "two\n"
 
@@ -130,3 +141,30 @@ def test_topics_of_several_brokers_are_refused_in_one_line(two_brokers, target):
         done = run(*words, code=1)
         (line,) = done.stderr.splitlines()
         assert "the target has brokers broker-0, broker-1; allowed: one" in line
+
+
+@pytest.mark.slow
+def test_topics_each_on_one_of_two_brokers_move_and_go_back(two_brokers):
+    known(two_brokers)
+    topics = {"left": "broker-0", "right": "broker-1"}
+
+    async def create() -> None:
+        async with Admin(two_brokers.name_server, config=PATIENT) as admin:
+            for topic, broker in topics.items():
+                await admin_topics.create_on(admin, topic, broker, 2)
+
+    asyncio.run(create())
+    with led_to(two_brokers.name_server) as target:
+        there, here = (("-n", one.name_server) for one in (two_brokers, target))
+        for topic in topics:
+            run("produce", topic, "before", *there)
+        words = (*topics, "--source", "old", *here)
+        run("migrate", "mirror", *words, "--exit-at-end")
+        run("migrate", "cut-over", *words, "--settle", "0")
+        for topic in topics:
+            run("produce", topic, "after", *here)
+        run("migrate", "rollback", *words, "--settle", "0")
+        for topic in topics:
+            run("produce", topic, "end", *here)
+            read = run("consume", topic, "--exit-at-end", *there).stdout
+            assert sorted(read.split()) == ["after", "before", "end"]

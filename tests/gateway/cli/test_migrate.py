@@ -194,7 +194,7 @@ def test_the_commands_of_the_page_lead_from_one_to_the_other(
         places = {"mq-old:9876": old.name_server, "mq-new:9876": target.name_server}
         lines = [
             line
-            for block in blocks(DOCS / "migrate.md", "")
+            for block in blocks(DOCS / "how-to" / "migrate.md", "")
             for line in block.text.splitlines()
             # Nodes of pages are started by a test of all of them, and those of
             # mirrors are below their own; accounts in `test_migration_secured.py`.
