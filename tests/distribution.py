@@ -92,6 +92,8 @@ FIRST = [
     "tests/clients/test_consuming.py",
     CLIENTS,
     GRPC_CLIENTS,
+    # Behind what makes its images meanwhile.
+    CONTAINERS,
     "tests/benchmarks/test_smoke.py",
     "tests/system/test_spark_cluster.py",
     ZOOKEEPER,

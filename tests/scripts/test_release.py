@@ -27,6 +27,14 @@ from ropeway.common.native import TABLES
 for name, twins in sorted(TABLES.items()):
     print(name, "is whole:", all(compiled for _, compiled in twins.values()))
 """
+ONE_WHEEL = """
+import runpy
+import sys
+from pathlib import Path
+names = runpy.run_path("scripts/release")
+tree, dist = Path.cwd(), Path(sys.argv[1])
+names["build_wheel"](names["build_sdist"](tree, dist), dist, sys.argv[2])
+"""
 MODULES = 5
 TARGET, OTHER = "x86_64-linux-gnu.2.17", "aarch64-linux-gnu.2.17"
 
@@ -38,10 +46,24 @@ def git(tree: Path, *arguments: str) -> str:
 
 def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command of a tree with the tools that are pinned for it."""
+    return _with_tools(tree, str(tree / "scripts" / "release"), *arguments)
+
+
+def build_wheel(tree: Path, dist: Path, target: str) -> Path:
+    """Have the command build a wheel for a system, and nothing else of a release."""
+    dist.mkdir()
+    done = _with_tools(tree, "-c", ONE_WHEEL, str(dist), target)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = dist.glob("*.whl")
+    return wheel
+
+
+def _with_tools(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     tools = builds.python_packages(ROOT / "requirements" / "release.txt")
     path = [str(tools / "bin"), *os.environ["PATH"].split(os.pathsep)]
     return subprocess.run(
-        [sys.executable, tree / "scripts" / "release", *arguments],
+        [sys.executable, *arguments],
+        cwd=tree,
         check=False,
         capture_output=True,
         text=True,

@@ -1,15 +1,12 @@
-"""Real containers: docker-compose.yml in podman, on images that are made here.
-
-There is no registry to take ZooKeeper's and Pulsar's own images from, so both are made
-of Maven's archives, with what docker-compose.yml asks of them: see `images/`.
-"""
+"""Real containers: docker-compose.yml in podman, on images that are made here."""
 
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,20 +14,16 @@ from typing import Any
 from tests import builds
 from tests.formats.earlier import earlier_version
 from tests.system.deployment import ROOT, understood
-from tests.system.pulsar import ARCHIVE
 from tests.waiting import until
 
 IMAGES = Path(__file__).parent / "images"
 COMPOSE = ROOT / "docker-compose.yml"
 COMMAND_SECONDS = 900
 STOP_SECONDS = 60
-PULSAR = "4.0.8"
-DEBIAN = "docker.io/library/debian:bookworm"
-"""Debian's smallest system, without Python."""
-ALPINE = "docker.io/library/python:3.13-alpine"
-"""Alpine 3.23 with Python 3.13."""
 MOUNTED = ("/etc/apt/sources.list.d", "/etc/pip.conf")
 """Where packages come from on this machine, while an image is built."""
+OURS = "localhost/ropeway-tests:latest"
+_is_built: list[bool] = []
 CERTIFICATES = Path("/etc/ssl/certs")
 """Whom this machine trusts. Java's package adds to it, so a build gets a copy."""
 TRUSTED = "/trusted.crt"
@@ -46,9 +39,15 @@ cgroup_manager = "cgroupfs"
 """Nothing that needs systemd or the right to raise a limit."""
 
 
-def _composer() -> str | None:
-    venv = builds.cache() / "containers" / "venv" / "bin" / "podman-compose"
-    return str(venv) if venv.exists() else shutil.which("podman-compose")
+PROGRAMS = ("podman", "buildah", "runc", "debootstrap", "debugfs", "qemu-img")
+"""What Debian's packages bring that `scripts/setup test` installs."""
+
+
+def composer() -> list[str]:
+    """The command podman-compose, installed."""
+    packages = builds.python_packages(IMAGES / "requirements.txt")
+    named = f"PYTHONPATH={packages}"
+    return ["env", named, sys.executable, "-m", "podman_compose"]
 
 
 def base() -> str:
@@ -58,23 +57,13 @@ def base() -> str:
     return f"docker.io/library/{first}"
 
 
-def missing(*images: str) -> str | None:
-    """What keeps containers from being started here; None where nothing does.
-
-    Args:
-        images: What has to be there.
-    """
-    how = "; as root on Debian, tests/system/images/prepare.sh sets it up"
-    for program in ("podman", "buildah", "runc"):
-        if shutil.which(program) is None:
-            return f"there is no {program}{how}"
-    if _composer() is None:
-        return f"there is no podman-compose{how}"
+def missing() -> str | None:
+    """What this machine lacks for containers; None where that is nothing."""
     if os.geteuid():
         return "containers with published ports and volumes are started as root here"
-    for image in images:
-        if subprocess.run(["podman", "image", "exists", image], check=False).returncode:
-            return f"there is no image {image}{how}"
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            return f"there is no {program}; scripts/setup test installs it on Debian"
     return None
 
 
@@ -108,9 +97,7 @@ class Containers:
 
     def compose(self, *command: str) -> str:
         """Run Compose on docker-compose.yml."""
-        composer = _composer()
-        assert composer is not None
-        return self.run(composer, "--file", str(COMPOSE), *command)
+        return self.run(*composer(), "--file", str(COMPOSE), *command)
 
     def inspect(self, service: str) -> Any:
         """All that podman knows of a service's container."""
@@ -177,32 +164,30 @@ class Containers:
         given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         where = ["--isolation=chroot", "--network=host"]
         what = [f"--tag={tag}", f"--file={file}", str(folder)]
-        self.run("buildah", "bud", *where, *mounts, *given, *what)
+        with self._replacing(tag):
+            self.run("buildah", "bud", *where, *mounts, *given, *what)
 
-    def build_all(self, images: Mapping[str, str]) -> None:
-        """Make the images that services name.
+    def build_ours(self, *names: str) -> None:
+        """Build the image of the Dockerfile, once in a process, and name it."""
+        if not _is_built:
+            self.build(OURS, ROOT, ROOT / "Dockerfile")
+            _is_built.append(True)
+        for name in names:
+            self.tag(OURS, name)
 
-        Args:
-            images: By service.
-        """
-        self.build(images["ropeway-1"], ROOT, ROOT / "Dockerfile")
-        with tempfile.TemporaryDirectory() as made:
-            folder = Path(made)
-            (folder / "jars").mkdir()
-            for jar in builds.classpath(IMAGES.parent / "zookeeper.xml").split(":"):
-                shutil.copy(jar, folder / "jars")
-            archive = builds.unpacked(ARCHIVE.format(version=PULSAR))
-            server = archive / f"apache-pulsar-{PULSAR}"
-            shutil.copytree(server, folder / "apache-pulsar")
-            for script in ("zookeeper.sh", "apply_config.py"):
-                shutil.copy(IMAGES / script, folder)
-            for service in ("zookeeper", "pulsar"):
-                file = IMAGES / f"{service}.Dockerfile"
-                self.build(images[service], folder, file, BASE=base())
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[None]:
+        """Remove what had a name, if it has none now: it is half a gigabyte."""
+        asked = ("podman", "image", "inspect", "--format")
+        before = self.run(*asked, "{{.Id}}", name, check=False)
+        yield
+        if before and self.run(*asked, "{{.RepoTags}}", before, check=False) == "[]":
+            self.run("podman", "rmi", before, check=False)
 
     def tag(self, image: str, name: str) -> None:
         """Give an image another name."""
-        self.run("podman", "tag", image, name)
+        with self._replacing(name):
+            self.run("podman", "tag", image, name)
 
     def build_earlier(self, tag: str, image: str) -> None:
         """Make an image of `image` that runs the earlier version that is kept."""

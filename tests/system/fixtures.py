@@ -5,6 +5,7 @@ And a directory for other users of the machine.
 
 import contextlib
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,18 @@ from tests.system.pulsar import Pulsar
 from tests.system.zookeeper import ZooKeeper
 
 numbers = itertools.count(1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin to make images, which takes minutes, before tests of containers come."""
+    is_first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    wanted = any(item.get_closest_marker("containers") for item in session.items)
+    if wanted and is_first and not session.config.option.collectonly:
+        # Most runs have none of these tests.
+        from tests.system import container_images, containers
+
+        if containers.missing() is None:
+            container_images.start()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ import pytest
 
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
-from tests.system.containers import COMPOSE, Containers, base, missing, name
+from tests.system.container_images import COMPOSER, PULSAR, ZOOKEEPER, lacking
+from tests.system.containers import COMPOSE, Containers, base, name
 from tests.system.deployment import understood
 from tests.waiting import until
 
@@ -36,12 +37,13 @@ pytestmark = [pytest.mark.containers, pytest.mark.jvm, pytest.mark.timeout(1800)
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
-    lacking = missing(base())
-    if lacking is not None:
-        pytest.skip(lacking)
+    if (why := lacking(base(), ZOOKEEPER, PULSAR, COMPOSER)) is not None:
+        pytest.skip(why)
     made = Containers(tmp_path_factory.mktemp("podman"))
     services = understood("compose", COMPOSE)["services"]
-    made.build_all({one: services[one]["image"] for one in SERVICES})
+    made.build_ours(*{services[one]["image"] for one in NODES})
+    made.tag(ZOOKEEPER, services["zookeeper"]["image"])
+    made.tag(PULSAR, services["pulsar"]["image"])
     with made.up():
         for service in SERVICES:
             until(lambda service=service: made.healthy(service), READY_S)

@@ -18,7 +18,8 @@ import pytest
 from tests.pages import blocks
 from tests.scripts import test_release
 from tests.system import java_projects
-from tests.system.containers import ALPINE, DEBIAN, Containers, base, missing
+from tests.system.container_images import ALPINE, DEBIAN, lacking
+from tests.system.containers import Containers, base
 from tests.system.deployment import ROOT
 from tests.system.java_projects import JAVA
 
@@ -58,9 +59,8 @@ def within(command: str, page: Path = ROOT / "README.md") -> str:
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Containers:
-    lacking = missing(base(), DEBIAN)
-    if lacking is not None:
-        pytest.skip(lacking)
+    if (why := lacking(base(), DEBIAN)) is not None:
+        pytest.skip(why)
     return Containers(tmp_path_factory.mktemp("podman"))
 
 
@@ -163,13 +163,10 @@ def test_on_an_empty_debian_the_demo_and_the_commands_work(
 def test_on_an_empty_alpine_the_wheel_is_installed_and_the_commands_work(
     containers: Containers, tmp_path: Path, record_property: Record
 ) -> None:
-    if (lacking := missing(ALPINE)) is not None:
-        pytest.skip(lacking)
+    if (why := lacking(ALPINE)) is not None:
+        pytest.skip(why)
     tree = test_release.clone(tmp_path / "tree")
-    wanted = ["--dist", tmp_path / "dist", "--target", "x86_64-linux-musl"]
-    done = test_release.release(tree, "9.8.7", *map(str, wanted))
-    assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheel = test_release.build_wheel(tree, tmp_path / "dist", "x86_64-linux-musl")
     said = walk(
         containers,
         ALPINE,
@@ -344,7 +341,7 @@ def test_a_container_is_started_by_testcontainers(
     containers: Containers, tmp_path: Path
 ) -> None:
     """As Docker's own socket, podman's serves Testcontainers."""
-    containers.build(IMAGE, ROOT, ROOT / "Dockerfile")
+    containers.build_ours(IMAGE)
     with containers.socket(tmp_path / "podman.sock") as url:
         reports = java_projects.run_in_containers(tmp_path, url)
     assert reports.failures == {("ContainerTest", "anOrderThatIsSentIsReceived"): ""}, (

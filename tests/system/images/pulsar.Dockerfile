@@ -1,8 +1,6 @@
 # Apache Pulsar from Maven's archive, as its own image has it: no root, with curl.
 ARG BASE
 FROM $BASE
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless curl procps
 COPY apache-pulsar /pulsar
 COPY apply_config.py /pulsar/bin/apply-config-from-env.py
 # In the image that is released, a user of the group root owns what is written.

@@ -2,8 +2,6 @@
 # environment says goes into its settings, and it runs without root.
 ARG BASE
 FROM $BASE
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless netcat-openbsd
 COPY jars /zookeeper
 COPY zookeeper.sh /docker-entrypoint.sh
 RUN chmod 0755 /docker-entrypoint.sh \
