@@ -133,6 +133,7 @@ static int read_common(PyObject *const *args, struct common *common)
         .born_host = text_of(args[BORN_HOST]),
         .store_host = text_of(args[STORE_HOST]),
         .suffix = {suffix, (size_t)size},
+        .mark = {"", 0},
         .only_plain = 1,
     };
     if (common->born_host.size > V4_HOST_BYTES)
