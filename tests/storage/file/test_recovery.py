@@ -325,12 +325,12 @@ def opened_once(directory: Path) -> None:
 def test_a_log_that_finds_no_room_for_its_segment_leaves_no_file_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int, place: int, length: int) -> None:
+    def full(descriptor: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     fill(tmp_path, SMALL, 1)
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(os, "posix_fallocate", full)
+        meanwhile.setattr("ropeway.storage.file.recovery.allocate", full)
         with pytest.raises(LogError, match="No space left"):
             open_log(tmp_path, SMALL)
     assert open_below(tmp_path) == 0
