@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import zipfile
 from contextlib import suppress
@@ -238,18 +239,25 @@ def _notes() -> Path:
 
 
 @functools.cache
-def start() -> subprocess.Popen[bytes]:
-    """Begin to make what is missing, in a process that ends with the run at last."""
+def start() -> threading.Thread:
+    """Begin to make what is missing, in a process that ends with the run at last.
+
+    Returns:
+        A thread that waits for its end: else it would be a zombie for all other tests.
+    """
     _folder().mkdir(parents=True, exist_ok=True)
     make = [sys.executable, "-m", "tests.system.container_images", str(_notes())]
     with (_folder() / "log").open("ab") as log:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             ["timeout", "--kill-after=10", str(MOST_S), "nice", "-n", "10", *make],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
+    waiting = threading.Thread(target=process.wait, daemon=True)
+    waiting.start()
+    return waiting
 
 
 def lacking(*wanted: str) -> str | None:
@@ -260,7 +268,7 @@ def lacking(*wanted: str) -> str | None:
     """
     if (why := missing()) is not None:
         return why
-    start().wait()
+    start().join()
     without = dict.fromkeys(MAKERS, "others made images for too long")
     with suppress(FileNotFoundError):
         without = json.loads(_notes().read_text())
