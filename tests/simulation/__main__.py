@@ -30,9 +30,9 @@ from tests.simulation.world import WORLDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.simulation.bugs import Bug
     from tests.simulation.plan import Plan
     from tests.simulation.run import Outcome
+    from tests.simulation.seeded import Bug
 
 PLANS = {"embedded": made, "pulsar": on_pulsar}
 HASH_SEED = "0"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from kazoo.client import TransactionRequest
 
@@ -34,22 +33,10 @@ from ropeway.storage.file.log import FileLog
 from ropeway.storage.file.offsets import FileOffsets
 from ropeway.storage.file.partition import FilePartition
 from tests.simulation import pulsar_bugs
+from tests.simulation.seeded import replaced, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    Bug = Callable[[], AbstractContextManager[object]]
-
-
-def _replaced(target: Any, name: str, value: Any) -> Bug:
-    """A bug that puts something in the place of one name."""
-    return lambda: patch.object(target, name, value)
-
-
-def _wrapped(target: Any, name: str, make: Callable[[Any], Any]) -> Bug:
-    """A bug that puts something around a function."""
-    return lambda: patch.object(target, name, make(getattr(target, name)))
+    from tests.simulation.seeded import Bug
 
 
 def answer_before_sync(real: Any) -> Any:
@@ -318,57 +305,57 @@ def look_too_seldom(real: Any) -> Any:
 
 
 BUGS: dict[str, Bug] = {
-    "skip fsync": _replaced(writer, "sync_data", lambda _descriptor: None),
-    "answer before sync": _wrapped(writer.Writer, "_write_away", answer_before_sync),
-    "answer failed writes": _wrapped(FilePartition, "answer", answer_failed_writes),
-    "skip the sync of names": _replaced(
+    "skip fsync": replaced(writer, "sync_data", lambda _descriptor: None),
+    "answer before sync": wrapped(writer.Writer, "_write_away", answer_before_sync),
+    "answer failed writes": wrapped(FilePartition, "answer", answer_failed_writes),
+    "skip the sync of names": replaced(
         segment, "sync_directory", lambda _directory: None
     ),
-    "skip the sync of topics": _replaced(Catalog, "sync", lambda _: None),
-    "seal without sync": _replaced(segments, "sync_data", lambda _descriptor: None),
-    "keep what recovery found unsynced": _replaced(
+    "skip the sync of topics": replaced(Catalog, "sync", lambda _: None),
+    "seal without sync": replaced(segments, "sync_data", lambda _descriptor: None),
+    "keep what recovery found unsynced": replaced(
         recovery, "sync_data", lambda _descriptor: None
     ),
-    "renumber after recovery": _wrapped(
+    "renumber after recovery": wrapped(
         FileLog, "_open_partition", renumber_after_recovery
     ),
-    "take all damage for a torn end": _replaced(recovery, "_is_torn", lambda *_: True),
-    "let two processes in": _replaced(
+    "take all damage for a torn end": replaced(recovery, "_is_torn", lambda *_: True),
+    "let two processes in": replaced(
         lock, "fcntl", SimpleNamespace(flock=lambda *_: None, LOCK_EX=0, LOCK_NB=0)
     ),
-    "cut too much": _wrapped(recovery, "_cut", cut_one_block_more),
-    "lose a revive": _wrapped(Revive, "bring", lose_revive),
-    "forget an acknowledgement": _wrapped(Acks, "done", forget_acknowledgement),
-    "give out too early": _replaced(
+    "cut too much": wrapped(recovery, "_cut", cut_one_block_more),
+    "lose a revive": wrapped(Revive, "bring", lose_revive),
+    "forget an acknowledgement": wrapped(Acks, "done", forget_acknowledgement),
+    "give out too early": replaced(
         Batch,
         "visible_ms",
         property(lambda self: self.pop_ms + self.invisible_ms // 3),
     ),
-    "pass what is in hand": _replaced(
+    "pass what is in hand": replaced(
         PopQueue, "done_to", property(lambda self: self.next_offset)
     ),
-    "deliver early": _wrapped(Timer, "__init__", deliver_early),
-    "note before delivery": _wrapped(Timer, "_visit", note_before_delivery),
-    "commit twice": _wrapped(Ending, "_commit", commit_twice),
-    "commit what is rolled back": _wrapped(Ending, "end", commit_what_is_rolled_back),
-    "answer twice": _wrapped(Connection, "respond", answer_twice),
-    "forget an answer": _wrapped(Connection, "respond", forget_an_answer),
-    "commit too far": _wrapped(FileOffsets, "commit", commit_too_far),
-    "forget who has left": _replaced(Listener, "left", lambda *_: None),
-    "forget watches": _wrapped(Session, "watcher", forget_watches),
-    "accept an old session": _wrapped(Session, "_on_connected", accept_an_old_session),
-    "forget that a session ended": _replaced(Brokers, "end_session", lambda _: None),
-    "believe a lost change": _wrapped(Changes, "_was_made", believe_a_lost_change),
-    "tear a batch": _wrapped(FilePartition, "append", tear_a_batch),
-    "read too far": _wrapped(FilePartition, "read_now", read_one_too_far),
-    "hand out again": _wrapped(PopDispatch, "_took", hand_out_again),
-    "pop by the time of day": _replaced(composition, "monotonic_ms", now_ms),
-    "oversleep what is due": _wrapped(Timer, "_sleep", oversleep),
-    "ask how it ended too seldom": _wrapped(Checks, "look", look_too_seldom),
-    "deliver twice": _wrapped(Timer, "_visit", deliver_twice),
-    "forget what waits": _wrapped(Intake, "begin", forget_what_waits),
-    "pass over what is late": _wrapped(Intake, "catch_up", pass_over_what_is_late),
-    "ignore versions": _wrapped(TransactionRequest, "set_data", ignore_versions),
+    "deliver early": wrapped(Timer, "__init__", deliver_early),
+    "note before delivery": wrapped(Timer, "_visit", note_before_delivery),
+    "commit twice": wrapped(Ending, "_commit", commit_twice),
+    "commit what is rolled back": wrapped(Ending, "end", commit_what_is_rolled_back),
+    "answer twice": wrapped(Connection, "respond", answer_twice),
+    "forget an answer": wrapped(Connection, "respond", forget_an_answer),
+    "commit too far": wrapped(FileOffsets, "commit", commit_too_far),
+    "forget who has left": replaced(Listener, "left", lambda *_: None),
+    "forget watches": wrapped(Session, "watcher", forget_watches),
+    "accept an old session": wrapped(Session, "_on_connected", accept_an_old_session),
+    "forget that a session ended": replaced(Brokers, "end_session", lambda _: None),
+    "believe a lost change": wrapped(Changes, "_was_made", believe_a_lost_change),
+    "tear a batch": wrapped(FilePartition, "append", tear_a_batch),
+    "read too far": wrapped(FilePartition, "read_now", read_one_too_far),
+    "hand out again": wrapped(PopDispatch, "_took", hand_out_again),
+    "pop by the time of day": replaced(composition, "monotonic_ms", now_ms),
+    "oversleep what is due": wrapped(Timer, "_sleep", oversleep),
+    "ask how it ended too seldom": wrapped(Checks, "look", look_too_seldom),
+    "deliver twice": wrapped(Timer, "_visit", deliver_twice),
+    "forget what waits": wrapped(Intake, "begin", forget_what_waits),
+    "pass over what is late": wrapped(Intake, "catch_up", pass_over_what_is_late),
+    "ignore versions": wrapped(TransactionRequest, "set_data", ignore_versions),
 }
 """By name."""
 ALL = BUGS | pulsar_bugs.BUGS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from ropeway.gateway.node.leadership import Leadership
 from ropeway.storage.pulsar import open_partition
@@ -14,20 +13,10 @@ from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.producer import Producer
 from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.state import PulsarState
+from tests.simulation.seeded import replaced, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    Bug = Callable[[], AbstractContextManager[object]]
-
-
-def _replaced(target: Any, name: str, value: Any) -> Bug:
-    return lambda: patch.object(target, name, value)
-
-
-def _wrapped(target: Any, name: str, make: Callable[[Any], Any]) -> Bug:
-    return lambda: patch.object(target, name, make(getattr(target, name)))
+    from tests.simulation.seeded import Bug
 
 
 def answer_before_the_receipt(real: Any) -> Any:
@@ -108,17 +97,17 @@ def lead_for_ever(real: Any) -> Any:
 
 
 BUGS: dict[str, Bug] = {
-    "answer before the receipt": _wrapped(Appender, "_send", answer_before_the_receipt),
-    "renumber after an unknown outcome": _wrapped(
+    "answer before the receipt": wrapped(Appender, "_send", answer_before_the_receipt),
+    "renumber after an unknown outcome": wrapped(
         Appender, "_answer_all", renumber_after_an_unknown_outcome
     ),
-    "forget the newest entry": _wrapped(Ownership, "_join", forget_the_newest),
-    "skip an entry when reading anew": _wrapped(Reader, "_first", skip_an_entry),
-    "stay put out": _wrapped(Producer, "_left", stay_put_out),
-    "accept an old lease on Pulsar": _replaced(
+    "forget the newest entry": wrapped(Ownership, "_join", forget_the_newest),
+    "skip an entry when reading anew": wrapped(Reader, "_first", skip_an_entry),
+    "stay put out": wrapped(Producer, "_left", stay_put_out),
+    "accept an old lease on Pulsar": replaced(
         PulsarState, "held_until_s", property(_long_lease)
     ),
-    "lead without a proof": _wrapped(Leadership, "_proven_until_s", lead_for_ever),
-    "skip the term": _replaced(open_partition, "term_of", lambda _sequence_id: -1),
+    "lead without a proof": wrapped(Leadership, "_proven_until_s", lead_for_ever),
+    "skip the term": replaced(open_partition, "term_of", lambda _sequence_id: -1),
 }
 """By name."""
