@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ropeway.storage.pulsar.client import PulsarClient
     from tests.clients.fixtures import Agents
     from tests.system.pulsar import Pulsar
 
@@ -93,9 +94,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pul
 
 @on_uvloop()
 async def test_a_token_that_is_accepted_lets_write_and_read(server):
-    async with client_of(
-        server, authentication=Token(lambda: token("admin"))
-    ) as client:
+    who = Token(lambda: token("admin"))
+    async with client_of(server, authentication=who) as client:
         writer = await Writer.open(client, TOPIC)
         writer.send(3)
         await writer.settled()
@@ -287,20 +287,25 @@ async def test_a_token_of_an_issuer_that_ends_is_renewed_without_a_break(
 async def test_brokers_are_reached_by_the_listener_that_is_named(
     server: Pulsar, pair: Pair
 ):
+    async def host_of(client: PulsarClient) -> str:
+        try:
+            return await client.host_of(TOPIC)
+        except PulsarError as error:
+            return str(error)
+
     who = Token(lambda: token(ADMIN))
     more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
     for url in (server.service_url, server.tls_service_url):
-        async with client_of(url, **more) as client:
-            assert await client.host_of(TOPIC) == "127.0.0.1"
-        async with client_of(url, listener_name=EXTERNAL, **more) as client:
-            assert await client.host_of(TOPIC) == "localhost"
-            writer = await Writer.open(client, TOPIC)
-            writer.send(3)
-            await writer.settled()
-            assert writer.errors == []
-        async with client_of(url, listener_name="absent", **more) as client:
-            with pytest.raises(PulsarError, match="absent"):
-                await client.host_of(TOPIC)
+        for name, wanted in (None, "127."), (EXTERNAL, "localhost"), ("absent",) * 2:
+            async with client_of(url, listener_name=name, **more) as client:
+                # It may say what it was just asked: apache/pulsar/issues/26244.
+                while wanted not in await host_of(client):
+                    pass
+                if name == EXTERNAL:
+                    writer = await Writer.open(client, TOPIC)
+                    writer.send(3)
+                    await writer.settled()
+                    assert writer.errors == []
 
 
 @looped
