@@ -8,8 +8,11 @@ For that they are held for a moment, in which the mirror gets the last one.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
 
 from ropeway.client.diagnosis import refusal
 from ropeway.client.errors import (
@@ -18,8 +21,9 @@ from ropeway.client.errors import (
     ResponseError,
 )
 from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
+from ropeway.client.send_request import STATUS_OF_CODE
+from ropeway.client.spread_queues import in_order
 from ropeway.gateway.wire import properties
-from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ HOLD_S = 2.0
 _SEND_S = 3.0
 """How long the source has for a message: as long as clients wait."""
 _LOOK_S = 0.005
+_SOURCE = "the migration's source"
 _GROUP = "ropeway-migrate"
 """The producer group of what nodes send for themselves."""
 _NO_QUEUE = 1 << 30
@@ -60,6 +65,23 @@ class _Finds(Protocol):
     async def find(self, topic: str, ours: Collection[str]) -> SourceRoute | None: ...
 
 
+class Sent(NamedTuple):
+    """What the source answered, and to which queue of the mirror it belongs."""
+
+    answer: Response
+    queue_id: int | None
+    """None where nothing is stored."""
+
+
+class _Place(NamedTuple):
+    """A queue of the source."""
+
+    address: str
+    queue_id: int
+    before: int
+    """How many queues of the mirror are before those of the same broker."""
+
+
 class _Hold(NamedTuple):
     name: str
     until_s: float
@@ -81,9 +103,15 @@ class SourceSends:
         self._ends: dict[str, dict[int, int]] = {}
 
     async def send(
-        self, request: SendMessage, body: bytes, ours: Collection[str]
-    ) -> Response:
+        self, request: SendMessage, body: bytes, queues: int, ours: Collection[str]
+    ) -> Sent:
         """Have the source store a message or a batch; its answer, whatever that says.
+
+        Args:
+            request: For a queue of the mirror.
+            body: Of the message, or the batch.
+            queues: How many the mirror has.
+            ours: The names of this cluster's brokers.
 
         Raises:
             RemotingError: It did not answer, or has no broker for it.
@@ -92,24 +120,55 @@ class SourceSends:
         topic = request.topic
         self._under_way[topic] += 1
         try:
-            address = await self._address(topic, ours)
+            place = await self._place(topic, request.queue_id, queues, ours)
             answer = await self._connections.request(
-                address, request, body, timeout_s=_SEND_S, expect=_ANY_CODE
+                place.address,
+                msgspec.structs.replace(request, queue_id=place.queue_id),
+                body,
+                timeout_s=_SEND_S,
+                expect=_ANY_CODE,
             )
-            if answer.code == ResponseCode.SUCCESS and not is_delayed(request):
-                self._acknowledged(topic, answer.header(SendReply))
-            return answer
+            if answer.code not in STATUS_OF_CODE:
+                return Sent(answer, None)
+            reply = answer.header(SendReply)
+            queue_id = place.before + reply.queue_id
+            if not is_delayed(request):
+                self._acknowledged(topic, queue_id, reply)
+            return Sent(answer, queue_id)
         finally:
             self._under_way[topic] -= 1
 
-    async def _address(self, topic: str, ours: Collection[str]) -> str:
+    async def _place(
+        self, topic: str, queue_id: int, queues: int, ours: Collection[str]
+    ) -> _Place:
+        """Where the source has what is a queue of the mirror here."""
+        route = await self._route(topic, ours)
+        theirs = in_order(topic, {one.broker_name: one for one in route.queue_datas})
+        brokers = {one.broker_name for one in theirs}
+        if len(theirs) < queues or (len(brokers) > 1 and len(theirs) > queues):
+            # Which queue is which can be told when all are there.
+            raise ConnectionFailedError(
+                _SOURCE,
+                f"has {len(theirs)} queues of topic {topic:.200} now, and {queues} "
+                "are mirrored; is a broker away?",
+            )
+        if len(brokers) > 1 and not 0 <= queue_id < len(theirs):
+            queue_id = random.randrange(len(theirs))  # noqa: S311 - a spread
+        name = theirs[queue_id if len(brokers) > 1 else 0].broker_name
+        address = _masters(route).get(name)
+        if address is None:
+            raise ConnectionFailedError(_SOURCE, f"has no master of broker {name}")
+        before = [one.broker_name for one in theirs].index(name)
+        return _Place(address, queue_id - before, before)
+
+    async def _route(self, topic: str, ours: Collection[str]) -> bodies.TopicRoute:
+        """Where the source has a topic: one master at least."""
         found = await self._routes.find(topic, ours)
-        for broker in found.route.broker_datas if found is not None else ():
-            if address := broker.broker_addrs.get(str(MASTER_ID)):
-                return address
-        raise ConnectionFailedError(
-            "the migration's source", f"has no broker for topic {topic:.200}"
-        )
+        if found is None or not _masters(found.route):
+            raise ConnectionFailedError(
+                _SOURCE, f"has no broker for topic {topic:.200}"
+            )
+        return found.route
 
     async def refusal(self, topic: str, ours: Collection[str]) -> str | None:
         """Ask why the source lets this node send nothing to a topic; None if it does.
@@ -121,7 +180,7 @@ class SourceSends:
             RemotingError: It did not answer, or has no broker for it.
             SourceError: Nobody says where it has the topic.
         """
-        address = await self._address(topic, ours)
+        route = await self._route(topic, ours)
         request = SendMessageV2(
             producer_group=_GROUP,
             topic=topic,
@@ -132,18 +191,22 @@ class SourceSends:
             born_timestamp=0,
             flag=0,
         )
-        answer = await self._connections.request(
-            address, request, b"?", timeout_s=_SEND_S, expect=_ANY_CODE
-        )
-        return refusal(ResponseError(answer.code, answer.remark, address))
+        for address in _masters(route).values():
+            answer = await self._connections.request(
+                address, request, b"?", timeout_s=_SEND_S, expect=_ANY_CODE
+            )
+            said = refusal(ResponseError(answer.code, answer.remark, address))
+            if said is not None:
+                return said
+        return None
 
-    def _acknowledged(self, topic: str, reply: SendReply) -> None:
+    def _acknowledged(self, topic: str, queue_id: int, reply: SendReply) -> None:
         ends = self._ends.setdefault(topic, {})
         end = reply.queue_offset + reply.msg_id.count(",") + 1
-        ends[reply.queue_id] = max(end, ends.get(reply.queue_id, 0))
+        ends[queue_id] = max(end, ends.get(queue_id, 0))
 
     def ends(self, topic: str) -> dict[int, int]:
-        """Behind the last message that was acknowledged, by queue.
+        """Behind the last message that was acknowledged, by the mirror's queue.
 
         RocketMQ acknowledges what its queues show a moment later.
         """
@@ -159,9 +222,7 @@ class SourceSends:
         hold = self._holds[topic] = _Hold(name, clock() + HOLD_S)
         while self._under_way[topic]:
             if clock() >= hold.until_s:
-                raise RequestTimeoutError(
-                    "the migration's source", f"no answers within {HOLD_S:g} s"
-                )
+                raise RequestTimeoutError(_SOURCE, f"no answers within {HOLD_S:g} s")
             await asyncio.sleep(_LOOK_S)
 
     def is_held(self, topic: str, name: str | None = None) -> bool:
@@ -187,6 +248,15 @@ class SourceSends:
         """Return when a topic is not held."""
         while self.is_held(topic):  # noqa: ASYNC110 - it ends with the time, too
             await asyncio.sleep(_LOOK_S)
+
+
+def _masters(route: bodies.TopicRoute) -> dict[str, str]:
+    """The addresses of brokers by name."""
+    return {
+        broker.broker_name: address
+        for broker in route.broker_datas
+        if (address := broker.broker_addrs.get(str(MASTER_ID)))
+    }
 
 
 def is_delayed(request: SendMessage) -> bool:

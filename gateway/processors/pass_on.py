@@ -63,9 +63,10 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
             "that, try again",
         )
     try:
-        answer = await sends.send(
+        answer, queue_id = await sends.send(
             msgspec.structs.replace(request, bname=None),
             context.body,
+            len(topic.partitions),
             node.routes.brokers,
         )
     except RemotingError as error:
@@ -73,6 +74,8 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
             ResponseCode.SYSTEM_ERROR, f"the migration's source: {error}"
         ) from error
     fields = msgspec.json.decode(answer.fields, type=dict[str, str] | None)
+    if fields is not None and queue_id is not None:
+        fields["queueId"] = str(queue_id)
     return Answer(answer.code, answer.remark, fields=fields, body=answer.body)
 
 

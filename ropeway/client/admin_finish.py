@@ -9,7 +9,7 @@ late when it is delivered there.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -18,11 +18,12 @@ from ropeway.client.admin_undelivered import Undelivered
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.client.message import MessageQueue
 from ropeway.client.routes import PERM_READ
+from ropeway.client.spread_queues import in_order
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.commands.admin import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from ropeway.client.admin import Admin
     from ropeway.gateway.wire.bodies import TopicConfig
@@ -54,6 +55,14 @@ class Left(Struct, frozen=True, kw_only=True):
     def stays(self) -> bool:
         """Whether some cannot be brought here now."""
         return self.waits or bool(self.unread)
+
+
+class _Cut(NamedTuple):
+    """A queue of the source, and where it ended in the cut-over."""
+
+    there: MessageQueue
+    end: int
+    here: MessageQueue
 
 
 class Finish:
@@ -96,32 +105,33 @@ class Finish:
         """Count what of a topic is at the source alone; nothing is changed.
 
         Raises:
-            AdminError: As of `config`; or it is on several brokers of the source.
+            AdminError: As of `config`; or the source does not have all its queues now.
             RemotingError: A server cannot be reached, or refused.
         """
         config = await self.config(topic)
-        broker = await self._broker(topic)
-        if broker is None:
-            return Left()
+        cuts = await self._cuts(topic, config)
         late = 0
-        for queue, cut in _cuts(topic, broker, config):
+        for queue, cut, _ in cuts:
             end = (await self._source.span(queue)).end
             late += len([one async for one in self._late(queue, cut, end)])
+        if not cuts:
+            return Left()
         groups = await admin_groups.groups_of(self._source, topic)
+        brokers = sorted({queue.broker_name for queue, _, _ in cuts})
+        waiting = self._undelivered
         return Left(
             late=late,
-            delayed=await self._undelivered.delayed(topic, broker),
-            timed=await self._undelivered.timed(topic, broker),
-            half=await self._undelivered.half(topic, broker),
+            delayed=sum([await waiting.delayed(topic, one) for one in brokers]),
+            timed=await waiting.timed(topic, brokers),
+            half=await waiting.half(topic, brokers),
             retry=sum(
                 [
-                    await self._undelivered.retries(topic, broker, group)
+                    await waiting.retries(topic, one, group)
+                    for one in brokers
                     for group in groups
                 ]
             ),
-            unread=sum(
-                [await self._unread(topic, broker, group, config) for group in groups]
-            ),
+            unread=sum([await self._unread(group, cuts) for group in groups]),
         )
 
     async def bring(self, topic: str) -> int:
@@ -132,16 +142,12 @@ class Finish:
             RemotingError: A server cannot be reached, or refused; bringing them again
                 goes on.
         """
-        ours, config = await self._here(topic)
-        broker = await self._broker(topic)
-        if broker is None:
-            return 0
+        _, config = await self._here(topic)
         count = 0
-        for queue, cut in _cuts(topic, broker, config):
+        for queue, cut, here in await self._cuts(topic, config):
             begin = max(cut, self._brought.get(queue, 0))
             end = (await self._source.span(queue)).end
             async for message in self._late(queue, begin, end):
-                here = MessageQueue(topic, ours, message.queue_id)
                 await admin_copies.send(self._target, here, message)
                 count += 1
             self._brought[queue] = end
@@ -156,24 +162,32 @@ class Finish:
         """
         await self.config(topic)
         with suppress(TopicNotFoundError):
-            (there,) = (await admin_topics.configs(self._source, topic)).values()
-            if there.perm != PERM_READ:
+            found = await admin_topics.configs(self._source, topic)
+            if any(there.perm != PERM_READ for there in found.values()):
                 # A rollback that was not completed had it opened.
                 await admin_topics.update(self._source, topic, perm=PERM_READ)
         await admin_topics.lead_writes(self._target, topic, FINISHED)
 
-    async def _broker(self, topic: str) -> str | None:
-        """Where the source has a topic; None where it is deleted there."""
+    async def _cuts(self, topic: str, config: TopicConfig) -> list[_Cut]:
+        """The source's queues of a topic; none where it is deleted there."""
+        assert isinstance(config.cut_offsets, list), "it was cut over"
         try:
             found = await admin_topics.configs(self._source, topic)
         except TopicNotFoundError:
-            return None
-        if len(found) != 1:
+            return []
+        queues, cuts = in_order(topic, found), config.cut_offsets
+        # On one broker it may have got more since; on several, that moves the others.
+        if len(queues) < len(cuts) or (len(found) > 1 and len(queues) > len(cuts)):
             raise AdminError(
-                f"topic {topic} is on brokers {', '.join(sorted(found))} of the source"
-                "; allowed: one"
+                f"topic {topic} has {len(queues)} queues on brokers "
+                f"{', '.join(sorted(found))} of the source, and had {len(cuts)} when "
+                "it was cut over; allowed: as many, so no broker of it is away"
             )
-        return next(iter(found))
+        ours, _ = await self._here(topic)
+        return [
+            _Cut(queue, cut, MessageQueue(topic, ours, number))
+            for number, (queue, cut) in enumerate(zip(queues, cuts, strict=False))
+        ]
 
     async def _late(
         self, queue: MessageQueue, begin: int, end: int
@@ -194,25 +208,12 @@ class Finish:
             await self._target.query(topic, key, max_messages=1, is_unique_key=True)
         )
 
-    async def _unread(
-        self, topic: str, broker: str, group: str, config: TopicConfig
-    ) -> int:
-        ours, _ = await self._here(topic)
+    async def _unread(self, group: str, cuts: list[_Cut]) -> int:
         count = 0
-        for there, cut in _cuts(topic, broker, config):
+        for there, cut, here in cuts:
             at = await admin_offsets.committed(self._source, group, there)
             if at is None or at >= cut:
                 continue
-            here = MessageQueue(topic, ours, there.queue_id)
             if await admin_offsets.committed(self._target, group, here) is None:
                 count += cut - at
         return count
-
-
-def _cuts(
-    topic: str, broker: str, config: TopicConfig
-) -> Iterator[tuple[MessageQueue, int]]:
-    """The source's queues, each with where it ended in the cut-over."""
-    assert isinstance(config.cut_offsets, list), "it was cut over"
-    for queue_id, cut in enumerate(config.cut_offsets):
-        yield MessageQueue(topic, broker, queue_id), cut

@@ -1,5 +1,8 @@
 """Mirroring topics of another cluster: the same queues, offsets, messages and times.
 
+Queues keep their ids, but where a topic is on several brokers of the source: those of
+the second one come behind those of the first.
+
 What the target has says where to go on, so nothing is lost or doubled by a kill of
 anybody: a queue of the target ends where the next message of the source's queue goes.
 """
@@ -9,10 +12,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from ropeway.client import admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.client.message import MessageQueue
 from ropeway.client.routes import PERM_READ
+from ropeway.client.spread_queues import in_order
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import CreateTopic
@@ -84,12 +90,12 @@ class Mirror:
             TopicNotFoundError: The source does not have it.
             RemotingError: A server cannot be reached, or refused.
         """
-        config, spans = await self._look(topic)
+        configs, spans = await self._look(topic)
         broker = await self._broker()
         try:
             there = await admin_topics.configs(self._target, topic)
         except TopicNotFoundError:
-            await self._create(topic, broker, config, spans)
+            await self._create(topic, broker, _joined(topic, configs), spans)
             return _pairs(topic, broker, spans)
         pairs = _paired(topic, broker, there.get(broker), spans)
         await self._compare(spans, pairs)
@@ -122,25 +128,18 @@ class Mirror:
         configs = await admin_topics.configs(self._target, topic)
         return all(config.mirrored is True for config in configs.values())
 
-    async def _look(self, topic: str) -> tuple[TopicConfig, list[QueueSpan]]:
+    async def _look(self, topic: str) -> tuple[dict[str, TopicConfig], list[QueueSpan]]:
+        """How each broker of the source has a topic; its queues in a mirror's order."""
         configs = await admin_topics.configs(self._source, topic)
-        if len(configs) != 1:
-            raise AdminError(
-                f"topic {topic} is on brokers {', '.join(sorted(configs))} of the "
-                "source; allowed: a topic on one broker, whose queue ids stay"
-            )
-        ((broker, config),) = configs.items()
-        if "COMPACTION" in config.attributes.get("cleanup.policy", ""):
-            raise AdminError(
-                f"topic {topic} is compacted, and its offsets have gaps; copy it with "
-                "ropeway consume and produce"
-            )
-        queues = max(config.read_queue_nums, config.write_queue_nums)
-        spans = [
-            await self._source.span(MessageQueue(topic, broker, queue_id))
-            for queue_id in range(queues)
+        for config in configs.values():
+            if "COMPACTION" in config.attributes.get("cleanup.policy", ""):
+                raise AdminError(
+                    f"topic {topic} is compacted, and its offsets have gaps; copy it "
+                    "with ropeway consume and produce"
+                )
+        return configs, [
+            await self._source.span(queue) for queue in in_order(topic, configs)
         ]
-        return config, spans
 
     async def _broker(self) -> str:
         brokers = sorted((await self._target.cluster_info()).broker_addr_table)
@@ -273,9 +272,34 @@ class Mirror:
 
 def _pairs(topic: str, broker: str, spans: list[QueueSpan]) -> list[Pair]:
     return [
-        Pair(one.queue, MessageQueue(topic, broker, one.queue.queue_id))
-        for one in spans
+        Pair(one.queue, MessageQueue(topic, broker, queue_id))
+        for queue_id, one in enumerate(spans)
     ]
+
+
+def _joined(topic: str, configs: dict[str, TopicConfig]) -> TopicConfig:
+    """How a topic is set up on one broker that is on several ones at the source.
+
+    Raises:
+        AdminError: They have it differently, so producers would find other queues.
+    """
+    first, *others = configs.values()
+    if not others:
+        return first
+    if any(
+        (one.perm, one.order, one.attributes, one.read_queue_nums)
+        != (first.perm, first.order, first.attributes, one.write_queue_nums)
+        for one in configs.values()
+    ):
+        raise AdminError(
+            f"topic {topic} is not the same on brokers {', '.join(sorted(configs))} "
+            "of the source; allowed: one permission, order and attributes, and as many "
+            "queues to read as to write on each"
+        )
+    queues = sum(one.read_queue_nums for one in configs.values())
+    return msgspec.structs.replace(
+        first, read_queue_nums=queues, write_queue_nums=queues
+    )
 
 
 def _paired(
@@ -285,7 +309,8 @@ def _paired(
     if queues != len(spans):
         raise AdminError(
             f"topic {topic} has {queues} queues at the target and {len(spans)} at "
-            "the source; allowed: as many, or a topic that is not there"
+            "the source; allowed: as many, or a topic that is not there (a broker of "
+            "the source that is away has none)"
         )
     return _pairs(topic, broker, spans)
 

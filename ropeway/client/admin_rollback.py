@@ -303,11 +303,10 @@ class Rollback:
         """Messages that are not due here, or whose transactions are open."""
         ((broker, _),) = (await admin_topics.configs(self._target, topic)).items()
         here = Undelivered(self._target)
-        return sum(
-            [
-                await count(topic, broker)
-                for count in (here.delayed, here.timed, here.half)
-            ]
+        return (
+            await here.delayed(topic, broker)
+            + await here.timed(topic, [broker])
+            + await here.half(topic, [broker])
         )
 
 

@@ -30,6 +30,8 @@ from ropeway.gateway.wire.commands.broker_admin import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ropeway.client.admin import Admin
 
 _MOST = 10_000
@@ -66,17 +68,20 @@ class Undelivered:
             count += await self._count(topic, span, at)
         return count
 
-    async def timed(self, topic: str, broker: str) -> int:
+    async def timed(self, topic: str, brokers: Iterable[str]) -> int:
         """Count what waits for a time.
 
         Raises:
-            RemotingError: The broker cannot be reached, or refused.
+            RemotingError: A broker cannot be reached, or refused.
         """
         try:
             return len(await self._admin.waiting(topic, max_messages=_MOST))
         except ResponseError as error:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise
+        return sum([await self._timed(topic, broker) for broker in brokers])
+
+    async def _timed(self, topic: str, broker: str) -> int:
         try:
             answer = await self._admin.ask_broker(broker, GetTimerMetrics())
         except ResponseError as error:
@@ -86,11 +91,11 @@ class Undelivered:
             return 0
         return timed_by_topic(answer).get(topic, 0)
 
-    async def half(self, topic: str, broker: str) -> int:
+    async def half(self, topic: str, brokers: Iterable[str]) -> int:
         """Count half messages of transactions that may be open; there may be fewer.
 
         Raises:
-            RemotingError: The broker cannot be reached, or refused.
+            RemotingError: A broker cannot be reached, or refused.
         """
         try:
             return len(await open_transactions(self._admin, topic=topic, most=_MOST))
@@ -98,9 +103,10 @@ class Undelivered:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise
         count = 0
-        for span in await self._spans(HALF_TOPIC, broker):
-            at = await committed_at_broker(self._admin, HALF_GROUP, span.queue)
-            count += await self._count(topic, span, at)
+        for broker in brokers:
+            for span in await self._spans(HALF_TOPIC, broker):
+                at = await committed_at_broker(self._admin, HALF_GROUP, span.queue)
+                count += await self._count(topic, span, at)
         return count
 
     async def retries(self, topic: str, broker: str, group: str) -> int:

@@ -39,10 +39,14 @@ SETTLE_S = 10.0
 """Clients of these tests look at routes twice a second."""
 
 
-async def read_all(admin: Admin, topic: str) -> dict[tuple[int, int], bytes]:
-    """The messages of a topic, by queue and offset."""
+async def read_all(
+    admin: Admin, topic: str, broker: str | None = None
+) -> dict[tuple[int, int], bytes]:
+    """The messages of a topic, of one broker if it is named, by queue and offset."""
     found = {}
     for queue in (await admin.route(topic)).read_queues:
+        if broker not in (None, queue.broker_name):
+            continue
         end = (await admin.span(queue)).end
         async for one in admin_copies.messages(admin, queue, 0, end):
             found[queue.queue_id, one.queue_offset] = one.body

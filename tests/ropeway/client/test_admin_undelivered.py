@@ -43,12 +43,12 @@ async def test_each_kind_is_counted_for_its_topic(name_server, topic):
         async def counts() -> list[int]:
             return [
                 await found.delayed(topic, broker),
-                await found.timed(topic, broker),
-                await found.half(topic, broker),
+                await found.timed(topic, [broker]),
+                await found.half(topic, [broker]),
                 await found.retries(topic, broker, group),
             ]
 
         while await counts() != [1, 1, 1, 1]:  # noqa: ASYNC110 - only asking tells
             await asyncio.sleep(0.05)
         assert await found.retries(topic, broker, f"{group}-other") == 0
-        assert await found.half(f"{topic}-other", broker) == 0
+        assert await found.half(f"{topic}-other", [broker]) == 0
