@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ropeway.gateway.node.leadership import Leadership
-from ropeway.storage.pulsar import open_partition
+from ropeway.storage.pulsar import open_partition, state
 from ropeway.storage.pulsar.appender import Appender
 from ropeway.storage.pulsar.commands import MessageId
 from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.producer import Producer
 from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.state import PulsarState
+from ropeway.storage.pulsar.state_term import Term
 from tests.simulation.seeded import replaced, wrapped
 
 if TYPE_CHECKING:
@@ -90,6 +93,19 @@ def _long_lease(self: Any) -> float:
     return time.monotonic() + 3.0 if self._leading else 0.0
 
 
+def lead_before_all_is_read(real: Any) -> Any:
+    """Lead once the producer is open, and read on beside it."""
+
+    async def open_(self: Any, newest_sequence_id: int) -> None:
+        self.flush = partial(asyncio.sleep, 0)
+        try:
+            await real(self, newest_sequence_id)
+        finally:
+            del self.flush
+
+    return open_
+
+
 def lead_for_ever(real: Any) -> Any:
     """Be sure of leading without a proof."""
     del real
@@ -108,6 +124,8 @@ BUGS: dict[str, Bug] = {
         PulsarState, "held_until_s", property(_long_lease)
     ),
     "lead without a proof": wrapped(Leadership, "_proven_until_s", lead_for_ever),
+    "outwait no lease": replaced(state, "CLOCKS", 0.0),
+    "lead before all is read": wrapped(Term, "open", lead_before_all_is_read),
     "skip the term": replaced(open_partition, "term_of", lambda _sequence_id: -1),
 }
 """By name."""

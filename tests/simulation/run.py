@@ -29,6 +29,7 @@ from tests.simulation.plan import CLIENTS
 from tests.simulation.pulsar_brokers import Pulsar
 from tests.simulation.quiet import quiet
 from tests.simulation.raw_clients import KINDS
+from tests.simulation.states import States
 from tests.simulation.taps import Tap
 from tests.simulation.world import World
 from tests.simulation.zookeeper_servers import Ensemble
@@ -116,6 +117,7 @@ class Run:
             world.pulsar = Pulsar(world.network, world.chance("pulsar"))
             world.taking_over = self._taking_over
             world.unsure = self.model.unsure
+            world.leads = States(world, self.model).leads
         self.nodes = [
             Node(world, self.model, plan, number)
             for number in range(plan.nodes * plan.copies)

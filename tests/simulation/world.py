@@ -42,6 +42,7 @@ from ropeway.routing.zookeeper import session
 from ropeway.routing.zookeeper.brokers import _Folder
 from ropeway.storage.pulsar import appender
 from ropeway.storage.pulsar.rest import Rest
+from ropeway.storage.pulsar.state import PulsarState
 from tests.simulation import rocks
 from tests.simulation.files import Files
 from tests.simulation.loop import (
@@ -138,6 +139,8 @@ class World:
         """Where the messages of nodes are, unless they keep them themselves."""
         self.taking_over: Callable[[], None] = lambda: None
         """Told when a node begins to lead its broker."""
+        self.leads: Callable[[PulsarState], None] = lambda _: None
+        """Told when a node begins to write its broker's state."""
         self.unsure: Callable[[], None] = lambda: None
         """Told when a node does not hear whether Pulsar has stored something."""
         self.graveyard: list[Any] = []
@@ -215,6 +218,7 @@ class World:
             "_take_over",
             self._telling("taking_over", Leadership._take_over),
         )
+        patch(PulsarState, "take_over", self._leading(PulsarState.take_over))
         answer_all = appender.Appender._answer_all
         patch(appender.Appender, "_answer_all", self._telling("unsure", answer_all))
         patch(session, "make_client", self._zookeeper_client)
@@ -255,6 +259,17 @@ class World:
             return real(*given)
 
         return told
+
+    def _leading(self, real: Any) -> Any:
+        """`PulsarState.take_over`, which tells when it is done."""
+
+        async def take_over(state: PulsarState) -> None:
+            led = state.leading
+            await real(state)
+            if not led:
+                self.leads(state)
+
+        return take_over
 
     def _address(self) -> str:
         process = PROCESS.get()
