@@ -41,8 +41,13 @@ log = structlog.get_logger(__name__)
 CONNECT_S = 3.0
 ANSWER_S = 60.0
 """Longer than any client lets a pull wait."""
+LOOK_S = 4.0
+"""A connection that something waits for is looked at so often: a machine that has lost
+its power says nothing, and TCP tells nothing of it."""
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 MAX_OPAQUE = 0x7FFFFFFF
+_NOBODY = "0.0.0.0:0"
+"""Whose requests probes are."""
 
 
 class ForwardingError(Exception):
@@ -244,6 +249,10 @@ class _Link(asyncio.Protocol):
         self._opaques = itertools.count()
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._transport: asyncio.Transport | None = None
+        self._looking: asyncio.TimerHandle | None = None
+        self._heard = self._is_probed = False
+        """Whether something came, and a probe went, since it was looked at."""
+        self._why = "the connection was lost"
         self.closed = False
 
     async def ask(
@@ -265,6 +274,9 @@ class _Link(asyncio.Protocol):
         opaque = next(self._opaques) & MAX_OPAQUE
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked[opaque] = answered
+        if self._looking is None:
+            self._heard = self._is_probed = False
+            self._look_later()
         transport.write(
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
@@ -308,10 +320,39 @@ class _Link(asyncio.Protocol):
             )
         )
 
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """Probe a node that says nothing; give it up where it says nothing to that."""
+        self._looking = None
+        transport = self._transport
+        if self.closed or not self._asked or transport is None:
+            return
+        if self._heard:
+            self._heard = self._is_probed = False
+        elif self._is_probed:
+            self._why = f"it has said nothing for {2 * LOOK_S:.0f} s"
+            transport.abort()
+            return
+        else:
+            self._is_probed = True
+            # A request of nothing is refused, and that is an answer.
+            transport.write(
+                encode_frame(
+                    RequestCode.ROPEWAY_FORWARD,
+                    next(self._opaques) & MAX_OPAQUE,
+                    fields=self._fields(b"", _NOBODY, None, 0.0, None, {}),
+                )
+            )
+        self._look_later()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        self._heard = True
         try:
             for serialize_type, header, body in self._reader.feed(data):
                 envelope = decode_envelope(serialize_type, header)
@@ -328,11 +369,11 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         for answered in self._asked.values():
             if not answered.done():
-                answered.set_exception(
-                    ConnectionResetError(str(error or "the connection was lost"))
-                )
+                answered.set_exception(ConnectionResetError(str(error or self._why)))
 
     def close(self) -> None:
         if self._transport is not None:

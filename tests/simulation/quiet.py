@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node.forwarder import ANSWER_S
+from ropeway.gateway.node.forwarder import LOOK_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 QUIET_S = 8.0
-"""How long after all clients have gone a node may take to forget them; what it sent on
-to one that lost its power without a word, it forgets `ANSWER_S` after it was sent."""
+"""How long after all clients have gone a node may take to forget them."""
+SILENCE_S = 3 * LOOK_S
+"""And what it has sent on to one that lost its power without a word."""
 
 
 async def quiet(world: World, model: Model, one: Node, hosts: Collection[str]) -> None:
@@ -36,7 +37,7 @@ async def quiet(world: World, model: Model, one: Node, hosts: Collection[str]) -
     node = app.node
     until_s = world.loop.time() + QUIET_S
     if world.pulsar is not None:
-        until_s += ANSWER_S
+        until_s += SILENCE_S
     left: dict[str, int] = {}
     while world.loop.time() < until_s:
         left = {

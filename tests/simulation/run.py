@@ -27,7 +27,7 @@ from tests.simulation.model import Model, short
 from tests.simulation.node import Node
 from tests.simulation.plan import CLIENTS
 from tests.simulation.pulsar_brokers import Pulsar
-from tests.simulation.quiet import quiet
+from tests.simulation.quiet import SILENCE_S, quiet
 from tests.simulation.raw_clients import KINDS
 from tests.simulation.states import States
 from tests.simulation.taps import Tap
@@ -381,7 +381,7 @@ class Run:
         before_s = self.world.loop.time() - clients.ANSWER_S
         nodes = {node.host for node in self.nodes}
         for end in self.world.network.ends:
-            # What a node sends on may wait for one that lost its power; see `quiet`.
-            if end.tap is not None and end.process.host not in nodes:
-                for line in end.tap.late(before_s):
-                    self.model.wrong(line)
+            # What a node sends on may wait for one that lost its power.
+            waits_s = SILENCE_S if end.process.host in nodes else 0.0
+            for line in end.tap.late(before_s - waits_s) if end.tap is not None else ():
+                self.model.wrong(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -26,6 +27,8 @@ class Node:
         self.connections: list[asyncio.StreamWriter] = []
         self.silent = False
         self.answer = None
+        self.keeps = self.kept = None
+        self.probes = 0
 
     async def serve(self, reader, writer) -> None:
         self.connections.append(writer)
@@ -35,6 +38,11 @@ class Node:
                 if self.silent:
                     continue
                 opaque = decode_envelope(frame.serialize_type, frame.header).opaque
+                self.probes += not frame.body
+                if frame.body == self.keeps:
+                    answer = encode_frame(0, opaque, body=frame.body)
+                    self.kept = partial(writer.write, answer)
+                    continue
                 writer.write(self.answer or encode_frame(0, opaque, body=frame.body))
         writer.close()
 
@@ -88,6 +96,37 @@ async def test_a_node_that_does_not_answer_is_an_error(monkeypatch):
         node.silent = False
         monkeypatch.undo()
         assert await forwarder.forward(address, b"b", "127.0.0.1:1") == b"b"
+
+
+@looped
+async def test_a_node_that_has_fallen_silent_is_given_up(monkeypatch):
+    monkeypatch.setattr(module, "LOOK_S", 0.05)
+    async with forwarding() as (node, forwarder, address):
+        node.silent = True
+        with pytest.raises(ForwardingError, match="said nothing"):
+            async with asyncio.timeout(30):
+                await forwarder.forward(address, b"a", "127.0.0.1:1")
+        node.silent = False
+        assert await forwarder.forward(address, b"b", "127.0.0.1:1") == b"b"
+        assert len(node.connections) == 2
+
+
+@looped
+async def test_a_node_that_answers_probes_may_take_its_time(monkeypatch):
+    monkeypatch.setattr(module, "LOOK_S", 3600.0)
+    async with forwarding() as (node, forwarder, address):
+        node.keeps = b"a"
+        waiting = asyncio.ensure_future(forwarder.forward(address, b"a", "c:1"))
+        await until(lambda: node.kept)
+        link = await forwarder._link(address)
+        for number in range(1, 4):
+            link._look()
+            await until(lambda: link._heard)
+            assert node.probes == number
+            link._look()
+        node.kept()
+        assert await waiting == b"a"
+        assert len(node.connections) == 1
 
 
 @looped
