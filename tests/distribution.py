@@ -99,10 +99,14 @@ FIRST = [
     ZOOKEEPER,
     # The longest of the quick tier.
     "tests/power/test_power.py",
+    "tests/simulation/test_simulation.py",
+    "tests/simulation/test_pulsar_client.py",
+    "tests/storage/tiered/test_log.py",
+    "tests/gateway/cli/test_client.py",
+    "tests/gateway/cli/test_secured.py",
     "tests/gateway/cli/test_serve.py",
+    "tests/gateway/node/test_schedule.py",
     "tests/gateway/test_quotas.py",
-    "tests/gateway/http/metrics/test_of_workers.py",
-    "tests/gateway/test_supervisor.py",
 ]
 """What takes longest, so that nothing long is left at the end."""
 REPORTED_S = 0.1

@@ -12,6 +12,7 @@ import shlex
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from ropeway.acl.vault import new_key
@@ -223,6 +224,7 @@ def lies(said: Sequence[str], printed: Sequence[str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_commands_print_what_stands_on_their_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():

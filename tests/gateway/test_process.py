@@ -79,6 +79,7 @@ def test_all_is_looked_at_when_little_goes_on_or_much_has_come(
     process.run(work())
 
 
+@pytest.mark.slow
 def test_no_look_is_at_much_while_much_is_made(monkeypatch):
     """10,000 queues that were first used held up everybody for 0.7 s, once."""
     made, ages = [], []

@@ -113,6 +113,7 @@ async def tell_of_all(running: Running) -> None:
         assert topic not in await admin.topics()
 
 
+@pytest.mark.slow
 @looped
 async def test_workers_tell_of_all_and_one_that_is_killed_comes_back_with_all(tmp_path):
     acknowledged: list[bytes] = []
@@ -178,6 +179,7 @@ async def test_a_dead_worker_leaves_the_route_and_one_that_does_not_stop_is_kill
     assert killed.count("broker-1") == 1
 
 
+@pytest.mark.slow
 @looped
 async def test_a_worker_that_does_not_last_ends_all(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "MOST_STARTS", 2)
@@ -260,6 +262,7 @@ def serving(tmp_path) -> Iterator[Serving]:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_each_has_a_page_and_a_signal_ends_all_and_logs_name_the_broker(
     serving, tmp_path
 ):

@@ -32,6 +32,7 @@ def test_a_gateway_is_up_in_under_a_second_and_leaves_no_process():
         os.kill(pid, 0)
 
 
+@pytest.mark.slow
 def test_a_gateway_keeps_port_and_data_over_a_kill(ropeway_topic, tmp_path):
     with running_gateway(tmp_path / "data", ["--flush", "sync"]) as gateway:
         address = gateway.name_server

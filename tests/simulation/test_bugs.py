@@ -56,5 +56,6 @@ def failed(*options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_bug_is_found_and_its_timeline_printed() -> None:
     assert "loses power" in failed()

@@ -34,9 +34,9 @@ def simulated(*options: object) -> str:
 
 @pytest.mark.parametrize("log", LOGS)
 def test_what_has_to_hold_holds_and_the_same_seeds_do_the_same(log: str) -> None:
-    first = simulated("--log", log, "--first", 0, "--count", 3)
-    again = simulated("--log", log, "--first", 0, "--count", 3)
-    assert "3 seeds from 0, 0 failed" in first
+    first = simulated("--log", log, "--first", 0, "--count", 1)
+    again = simulated("--log", log, "--first", 0, "--count", 1)
+    assert "1 seeds from 0, 0 failed" in first
     assert first.rpartition("checksum ")[2] == again.rpartition("checksum ")[2]
 
 

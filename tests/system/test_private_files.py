@@ -88,6 +88,7 @@ def readable_by_nobody(paths: Iterable[Path]) -> list[str]:
     return text.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_what_a_node_keeps_nobody_else_can_read(public, workers):
     options = ["--config", str(settings(public)), *workers]
@@ -110,6 +111,7 @@ def test_what_a_node_keeps_nobody_else_can_read(public, workers):
         node.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_what_an_older_node_left_for_all_is_taken_from_them(public):
     node = Ropeway(public)

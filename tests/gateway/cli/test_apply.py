@@ -48,6 +48,7 @@ def call(node: Secured, line: str, text: str, code: int = 0) -> Result:
     return done
 
 
+@pytest.mark.slow
 def test_a_cluster_becomes_what_a_file_declares_and_stays_so(node):
     text = FILE.format(folder=node.folder)
     shown = call(node, "diff -f -", text, 1).stdout
@@ -104,6 +105,7 @@ def test_a_cluster_becomes_what_a_file_declares_and_stays_so(node):
     assert call(node, "diff -f -", changed).stdout == ""
 
 
+@pytest.mark.slow
 def test_nothing_is_deleted_without_prune(node):
     text = FILE.format(folder=node.folder)
     call(node, "apply -f - --yes", text)

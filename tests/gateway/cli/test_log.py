@@ -5,6 +5,7 @@ import json
 import shutil
 import time
 
+import pytest
 from click.testing import CliRunner
 
 from ropeway.gateway.cli.main import main
@@ -83,6 +84,7 @@ def test_the_state_of_each_nodes_log_is_shown(run):
     assert "flush=async" in run("log", "status").stdout
 
 
+@pytest.mark.slow
 def test_stores_ahead_of_a_log_that_a_backup_has_restored_are_named_and_made_again(
     tmp_path,
 ):

@@ -181,6 +181,7 @@ def test_credentials_of_the_target_do_not_go_to_the_source(
     assert "no access key or token was given" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_lead_from_one_to_the_other(
     target, tmp_path, monkeypatch
 ):

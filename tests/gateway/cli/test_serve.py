@@ -323,6 +323,7 @@ def test_what_recovery_cut_off_is_said_and_kept(node, serve, tmp_path):
     assert b"TORN OFF" in (tmp_path / "data" / "log" / match[1]).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_damaged_middle_is_refused_with_the_way_out(
     node, serve, monkeypatch, tmp_path
 ):

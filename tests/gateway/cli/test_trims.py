@@ -71,6 +71,7 @@ def test_a_topic_is_trimmed_by_time(run, topic):
     assert read(run, topic) == []
 
 
+@pytest.mark.slow
 def test_a_trim_survives_a_restart_and_is_in_the_audit_log(tmp_path):
     settings = tmp_path / "ropeway.toml"
     audit = tmp_path / "audit.jsonl"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from ropeway.gateway.config import LimitsConfig
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.processors import auto_create
@@ -24,8 +26,6 @@ from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 MANY = 600
@@ -99,6 +99,7 @@ def standing_still(monkeypatch: pytest.MonkeyPatch, name: str) -> asyncio.Event:
     return goes_on
 
 
+@pytest.mark.slow
 @looped
 async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -215,6 +215,7 @@ def test_one_feed_gives_many_frames_and_keeps_the_rest() -> None:
     assert last.body == b"hi"
 
 
+@pytest.mark.slow
 def test_a_large_frame_may_come_byte_by_byte() -> None:
     # Were all that is pending copied at each byte, this would take hours.
     data = encode_frame(10, 1, body=bytes(4 << 20))

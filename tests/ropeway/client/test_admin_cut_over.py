@@ -55,6 +55,7 @@ def led(ropeway_gateway: Gateway) -> Iterator[Gateway]:
         yield gateway
 
 
+@pytest.mark.slow
 @scenario
 async def test_clients_go_over_without_loss_and_in_order(ropeway_gateway, topic):
     where, group = ropeway_gateway.name_server, f"g-{topic}"

@@ -221,6 +221,7 @@ async def test_whatever_step_it_is_killed_at_it_goes_on(name_server, topic):
                 await Finish(source, ours).end(topic)
 
 
+@pytest.mark.slow
 @scenario
 async def test_what_was_not_due_goes_back_when_it_is(ropeway_gateway, topic, led):
     where = ropeway_gateway.name_server

@@ -40,6 +40,7 @@ def test_half_of_it_is_nothing():
         assert inflate(whole[:cut]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [None, 1024])
 def test_a_bomb_is_refused_before_it_takes_memory(most: int | None):
     data = bomb(256 << 20)

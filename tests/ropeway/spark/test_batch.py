@@ -156,6 +156,7 @@ def tagged(ropeway_topics: Topics) -> str:
     return topic
 
 
+@pytest.mark.slow
 @given(filters=st.lists(FILTERS, max_size=3))
 @example(filters=[EqualTo(("tag",), "a||b")])
 @example(filters=[In(("tag",), ("*", None))])

@@ -6,6 +6,8 @@ import importlib
 import subprocess
 import sys
 
+import pytest
+
 from ropeway.spark.session import SETTINGS
 
 CODE = """
@@ -16,6 +18,7 @@ print([name for name in ("pyarrow", "pandas", "ropeway.streams.spark_plan")
 """
 
 
+@pytest.mark.slow
 def test_the_daemon_that_sessions_name_has_all_imported() -> None:
     name = SETTINGS["spark.python.daemon.module"]
     assert importlib.import_module(name).IMPORTED

@@ -132,6 +132,7 @@ TABLES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(TABLES, max_size=3))
 def test_messages_are_what_the_columns_of_their_rows_say(tables: list[dict]) -> None:
     packer = Packer(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from ropeway.storage.file import FileLogSettings, open_log, query
 from ropeway.storage.file import segment as active
 from ropeway.storage.file.index import (
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import pytest
 
 SETTINGS = FileLogSettings(segment_bytes=1 << 16)
 
@@ -65,6 +66,7 @@ def test_thousands_of_keys_are_each_found(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_key_that_very_many_have_keeps_nobody_waiting(tmp_path: Path) -> None:
     """Before, 100,000 of them took 10 s in which nobody was heard."""
 

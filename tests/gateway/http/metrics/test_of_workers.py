@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ropeway.gateway.config import HttpConfig
@@ -45,6 +46,7 @@ async def test_a_node_alone_is_its_only_worker(tmp_path):
         assert memory.labels == {"node_id": "broker-0"}
 
 
+@pytest.mark.slow
 @looped
 async def test_every_worker_tells_of_all_and_of_one_that_is_gone(tmp_path):
     from tests.gateway.test_supervisor import supervised

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ropeway.gateway.config import TopicsConfig
@@ -60,6 +61,7 @@ async def test_a_node_that_stands_by_tells_nothing_of_topics(tmp_path):
         assert "process_resident_memory_bytes" in found
 
 
+@pytest.mark.slow
 @looped
 async def test_ten_thousand_queues_are_told_in_no_time_and_clients_get_turns(
     tmp_path,
