@@ -37,6 +37,9 @@ GROWTH = 1.25
 """So many more there have to be for that, as by Python's own rule."""
 MOST_MORE = 3_000_000
 """So many more are looked at whatever goes on: some 256 MiB."""
+COUNT_AFTER_S = 0.05
+"""CPU time in which few objects come and go. To count them is to touch all memory of
+Python, which an idle machine may have put away: 20 ms for 40 MiB, where it is."""
 
 
 def run(work: Coroutine[None, None, None]) -> None:
@@ -80,20 +83,23 @@ async def _look_at_all() -> None:
     That holds up everybody, for half a second where there are a million. What comes and
     goes often is no cycle (see `tests/cycles.py`), so little waits for this.
     """
-    fewest, calm = sys.getallocatedblocks(), 0
+    fewest = there = sys.getallocatedblocks()
+    calm, uncounted_s = 0, 0.0
     while True:
-        began_s, cpu_s = time.monotonic(), time.thread_time()
+        began_s, cpu_s = time.monotonic(), time.process_time()
         await asyncio.sleep(LOOK_S)
         late_s = time.monotonic() - began_s - LOOK_S
-        is_calm = max(late_s, time.thread_time() - cpu_s) < CALM_S
-        calm = calm + 1 if is_calm else 0
-        there = sys.getallocatedblocks()
-        fewest = min(fewest, there)
+        used_s = time.process_time() - cpu_s
+        calm = calm + 1 if max(late_s, used_s) < CALM_S else 0
+        uncounted_s += used_s
+        if uncounted_s >= COUNT_AFTER_S:
+            there, uncounted_s = sys.getallocatedblocks(), 0.0
+            fewest = min(fewest, there)
         if there - fewest > MOST_MORE or (
             calm >= CALM_LOOKS and there > fewest * GROWTH
         ):
             gc.collect()
-            fewest = sys.getallocatedblocks()
+            fewest = there = sys.getallocatedblocks()
 
 
 def settled() -> None:

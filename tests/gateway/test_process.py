@@ -79,6 +79,30 @@ def test_all_is_looked_at_when_little_goes_on_or_much_has_come(
     process.run(work())
 
 
+def test_nobody_counts_objects_where_nothing_was_done(monkeypatch):
+    """It took most of the CPU of an idle node: it touches all of Python's memory."""
+    counted, looks = [], []
+    count, sleep = sys.getallocatedblocks, asyncio.sleep
+
+    async def look(seconds: float) -> None:
+        looks.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: counted.append(1) or count())
+    monkeypatch.setattr(process.asyncio, "sleep", look)
+    monkeypatch.setattr(process, "CALM_LOOKS", 1 << 30)
+
+    async def work(most: int) -> None:
+        while len(looks) < most:
+            await sleep(0)
+
+    process.run(work(100))
+    assert len(counted) <= 2
+    monkeypatch.setattr(process, "COUNT_AFTER_S", 0.0)
+    process.run(work(200))
+    assert len(counted) >= 100
+
+
 @pytest.mark.slow
 def test_no_look_is_at_much_while_much_is_made(monkeypatch):
     """10,000 queues that were first used held up everybody for 0.7 s, once."""
