@@ -7,7 +7,14 @@ from typing import Any
 
 from tests.starts import StartError
 from tests.system.process import ForeignProcess, free_ports, listens
-from tests.system.pulsar import JAVA, LOG4J, START_SECONDS, VERSION, classpath
+from tests.system.pulsar import (
+    JAVA,
+    LOG4J,
+    START_SECONDS,
+    VERSION,
+    classpath,
+    rest,
+)
 
 SMALL = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
@@ -83,6 +90,7 @@ class Server:
         except StartError:
             self._process = None
             raise
+        rest(self._process.pid)
 
     def kill(self) -> None:
         """End it without warning, where it runs."""
