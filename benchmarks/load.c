@@ -12,7 +12,8 @@
  *     keep_ms=0      popped messages are kept for so long, and not acknowledged
  *     idle=0         popped messages are left alone
  *     broker=NAME    as receipts name it
- *     delay_ms=0     sends: deliver so much later
+ *     delay_ms=0     sends: deliver so much later,
+ *     due_ms=0       or at this moment, since 1970
  *     ms=3000        stop asking after so long,
  *     count=0        or after so many requests, or popped messages, where it is not 0
  *
@@ -41,7 +42,7 @@ struct slot { int64_t sent_ns, offset; int queue; long acks; bool waiting, wrapp
 struct connection { int fd; bool blocked; struct buffer in, out; struct slot *slots; };
 
 static long connections = 1, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
-            offset = 0, ms = 3000, count = 0, delay_ms = 0, invisible_ms = 60000,
+            offset = 0, ms = 3000, count = 0, delay_ms = 0, due_ms = 0, invisible_ms = 60000,
             keep_ms = 0, idle = 0;
 static const char *topic = "bench", *broker = "broker-0";
 static int code;            /* of the requests */
@@ -122,6 +123,8 @@ static int put_fields(char *at, size_t room, struct slot *slot) {
     char delay[48] = "";
     if (delay_ms)
         snprintf(delay, sizeof delay, "TIMER_DELAY_MS\\u0001%ld\\u0002", delay_ms);
+    else if (due_ms)
+        snprintf(delay, sizeof delay, "TIMER_DELIVER_MS\\u0001%ld\\u0002", due_ms);
     return snprintf(
         at, room,
         "{\"a\":\"bench_send\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"%ld\",\"e\":\"%ld\","
@@ -350,6 +353,7 @@ static void parse(int argc, char **argv) {
         {"connections", &connections}, {"window", &window}, {"size", &size},
         {"batch", &batch}, {"pull", &pull}, {"queues", &queues},
         {"offset", &offset}, {"ms", &ms}, {"count", &count}, {"delay_ms", &delay_ms},
+        {"due_ms", &due_ms},
         {"invisible_ms", &invisible_ms}, {"keep_ms", &keep_ms}, {"idle", &idle}};
     if (argc < 3)
         die("usage: load PORT send|oneway|batch|pull|transact|pop [name=value ...]");

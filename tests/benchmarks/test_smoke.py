@@ -91,6 +91,13 @@ def test_the_command_is_compared_with_a_python_that_does_nothing() -> None:
 
 
 @needs_gcc
+def test_a_node_that_does_all_of_its_work_is_looked_at() -> None:
+    found = rows(run("pauses", "--minutes", "0.02", "--timers", "50"))
+    assert "sends" in found
+    assert "what it did" in found
+
+
+@needs_gcc
 def test_growth_is_compared_with_the_smallest_size() -> None:
     found = run("growth", *SHORT, "--most", "100")
     for kind in ("queues", "connections", "consumer groups"):
