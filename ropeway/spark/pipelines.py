@@ -8,6 +8,7 @@ from pyspark.sql import functions as sql
 
 from ropeway.spark.message_encoder import TYPES
 from ropeway.spark.query_runner import Running
+from ropeway.spark.query_start import start_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +62,7 @@ def archive(
         .partitionBy(*PARTITIONS[every])
         .option("path", directory)
     )
-    return _started(writer, checkpoint, once=once)
+    return _started(spark, writer, checkpoint, once=once)
 
 
 def load(
@@ -119,7 +120,7 @@ def transform(
         .options(**options)
         .option("topic", into)
     )
-    return _started(writer, checkpoint, once=once)
+    return _started(spark, writer, checkpoint, once=once)
 
 
 def as_messages(table: DataFrame, key: str | None) -> DataFrame:
@@ -152,8 +153,9 @@ def _stream(spark: SparkSession, topic: str, options: Mapping[str, str]) -> Data
     )
 
 
-def _started(writer: DataStreamWriter, checkpoint: str, *, once: bool) -> Running:
-    writer = writer.option("checkpointLocation", checkpoint)
+def _started(
+    spark: SparkSession, writer: DataStreamWriter, checkpoint: str, *, once: bool
+) -> Running:
     if once:
         writer = writer.trigger(availableNow=True)
-    return Running(writer.start)
+    return Running(lambda: start_query(spark, writer, checkpoint))

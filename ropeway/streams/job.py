@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ropeway.spark import register
 from ropeway.spark.options import EARLIEST, read_options
 from ropeway.spark.query_runner import Running
+from ropeway.spark.query_start import start_query
 from ropeway.spark.session import STATE
 from ropeway.streams import headers, records
 from ropeway.streams.carried import TRACKED
@@ -107,15 +108,14 @@ class RopewayStream:
     def _start(
         self, node: Node, writer: DataStreamWriter, *, available_now: bool
     ) -> None:
-        writer = writer.queryName(node.name).option(
-            "checkpointLocation", self._checkpoint.path(node.name)
-        )
+        writer = writer.queryName(node.name)
         if available_now:
             writer = writer.trigger(availableNow=True)
         elif ticks := self._ticks_ms(node):
             # Without, Spark would run one batch behind the other.
             writer = writer.trigger(processingTime=f"{min(ticks)} milliseconds")
-        running = Running(writer.start)
+        checkpoint = self._checkpoint.path(node.name)
+        running = Running(lambda: start_query(self._spark, writer, checkpoint))
         self._running.append(running)
         if available_now and node.operator is Operator.THROUGH:
             # Who reads the topic ends with what is there at its own start.
