@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,10 +20,27 @@ if TYPE_CHECKING:
 
     from ropeway.streams.records import Record
 
-Items = list[tuple[bytes, int]]
-"""Values, each pickled by itself as results may change behind it, with their times."""
+Items = list[tuple[Any, int]]
+"""Values as `packed` has them, with their times."""
 
 _TIME = itemgetter(1)
+_UNCHANGING = frozenset({str, int, float, bytes, bool, type(None)})
+
+
+class Packed(NamedTuple):
+    """A value that may change behind its bundle, so that it is pickled at once."""
+
+    data: bytes
+
+
+def packed(value: Any) -> Any:
+    """A value as it is put into a bundle."""
+    return value if type(value) in _UNCHANGING else Packed(dump_value(value))
+
+
+def unpacked(value: Any) -> Any:
+    """The value again."""
+    return load(value.data) if type(value) is Packed else value
 
 
 def dump(items: Items) -> bytes:
@@ -39,7 +56,7 @@ def in_order(bundles: Iterable[bytes]) -> Iterator[tuple[Any, int]]:
     """
     items = [item for bundle in bundles for item in load(bundle)]
     items.sort(key=_TIME)
-    return ((load(value), time_ms) for value, time_ms in items)
+    return ((unpacked(value), time_ms) for value, time_ms in items)
 
 
 def to_bundles(records: list[Record]) -> pa.RecordBatch:
@@ -53,7 +70,7 @@ def to_bundles(records: list[Record]) -> pa.RecordBatch:
             name = dump_key(key)
             if type(key) is str:
                 dumped[key] = name
-        bundles.setdefault(name, []).append((dump_value(value), time_ms))
+        bundles.setdefault(name, []).append((packed(value), time_ms))
     times = [items[0][1] * MICROSECONDS for items in bundles.values()]
     return pa.RecordBatch.from_arrays(
         [
@@ -71,4 +88,4 @@ def from_bundles(batch: pa.RecordBatch) -> Iterator[Record]:
     for dumped, bundle in zip(keys, bundles, strict=True):
         key = None if dumped is None else load(dumped)
         for value, time_ms in load(bundle):
-            yield key, load(value), time_ms
+            yield key, unpacked(value), time_ms

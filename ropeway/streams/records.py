@@ -49,7 +49,7 @@ def dump_key(key: Any) -> bytes:
     Raises:
         TypeError: It is not of a kind that keys may be of.
     """
-    _check_key(key)
+    check_key(key)
     target = io.BytesIO()
     pickler = pickle.Pickler(target, protocol=5)
     pickler.fast = True
@@ -57,10 +57,15 @@ def dump_key(key: Any) -> bytes:
     return target.getvalue()
 
 
-def _check_key(key: Any) -> None:
+def check_key(key: Any) -> None:
+    """Refuse a key that is not of a kind that keys may be of.
+
+    Raises:
+        TypeError: Says what it is.
+    """
     if isinstance(key, tuple):
         for part in key:
-            _check_key(part)
+            check_key(part)
     elif not isinstance(key, _KEYS):
         raise TypeError(
             f"key is {key!r:.200}; allowed: text, bytes, numbers, tuples of those"
@@ -85,7 +90,8 @@ def named(name: str, step: Step) -> Step:
 
     def run(key: Any, value: Any, time_ms: int) -> Iterable[Record]:
         try:
-            return list(step(key, value, time_ms))
+            made = step(key, value, time_ms)
+            return made if type(made) is list else list(made)
         except Exception as error:
             raise failed_at(name, value, error) from error
 
@@ -244,7 +250,7 @@ def from_json(body: bytes) -> Record:
         raise ValueError(f"{body!r:.200} came; allowed: [key, value, time in ms]")
     key, value, time_ms = found
     key = hashable(key)
-    _check_key(key)
+    check_key(key)
     return key, value, time_ms
 
 

@@ -228,7 +228,7 @@ def _key_by(node: Node, parents: list[Frame], _site: Site) -> Frame:
 
     def keyed(_key: Any, value: Any, time_ms: int) -> list[Record]:
         key = select(value)
-        records.dump_key(key)
+        records.check_key(key)
         return [(key, value, time_ms)]
 
     return parents[0].then(node.name, keyed)

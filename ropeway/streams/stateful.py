@@ -128,7 +128,7 @@ class Accumulating(Stateful):
             except Exception as error:  # noqa: BLE001 - users' code
                 self._failures.put((load(key), value, time_ms), error)
                 continue
-            results.append((dump_value(result), time_ms))
+            results.append((bundles.packed(result), time_ms))
         if not results:
             return
         yield self.row(key, bundles.dump(results), found[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropeway.streams.bundles import from_bundles, in_order, to_bundles
+from ropeway.streams.bundles import dump, from_bundles, in_order, packed, to_bundles
 
 RECORDS = [("a", 1, 5), ("b", [2], 7), ("a", None, 6), (("a", 1), "x", 8)]
 
@@ -26,6 +26,13 @@ def test_records_of_several_bundles_are_in_the_order_of_their_times() -> None:
     given = [("k", "b", 2), ("k", "d", 3)], [("k", "a", 1), ("k", "c", 2)]
     bundles = [to_bundles(one).column("value")[0].as_py() for one in given]
     assert list(in_order(bundles)) == [("a", 1), ("b", 2), ("c", 2), ("d", 3)]
+
+
+def test_what_may_change_is_put_in_as_it_is_now() -> None:
+    value = [1]
+    items = [(packed(value), 1), (packed("same"), 2)]
+    value.append(2)
+    assert list(in_order([dump(items)])) == [([1], 1), ("same", 2)]
 
 
 def test_no_records_are_no_rows() -> None:
