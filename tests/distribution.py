@@ -79,7 +79,7 @@ FIRST = [
     PULSAR,
     ROCKETMQ,
     SPARK,
-    "tests/system/test_killed_job.py",
+    "tests/system/test_killed_queries.py",
     NODES_ON_PULSAR,
     "tests/system/test_pulsar_cluster.py",
     LOST_NODES,

@@ -3,12 +3,14 @@
     $ python -m tests.system.killed_queries --kills 20
     $ python -m tests.system.killed_queries --kills 20 --pulsar
 
-One driver runs three: a copy of a topic, a count by windows of time, and a join of two
-topics, each exactly once into a topic of its own, on two executors that are processes.
-Each round sends more, waits until some of it is there, and kills the driver with its
-JVM, an executor, a Python worker, or the gateway, which is away for some seconds. On
-Pulsar there are two nodes of one broker: the one that has led the longest is killed, so
-that the other takes over.
+One driver runs a copy of a topic, a count by windows of time, a join of two topics, and
+two stream jobs that say `key n` for the n-th number of a key, each exactly once into a
+topic of its own, on executors that are processes. One of the jobs has a mirror, and a
+new checkpoint with each start of the driver. Each round sends more, waits until some of
+it is there, and kills the driver with its JVM, an executor, a Python worker, or the
+gateway, which is away for some seconds. On Pulsar there are two nodes of one broker:
+the one that has led the longest is killed, so that the other takes over. A row that was
+lost, done twice, or sent twice shows.
 """
 
 from __future__ import annotations
@@ -39,16 +41,19 @@ if TYPE_CHECKING:
 
 DRIVER = """
 import sys
+import time
 
+from ropeway.spark.query_start import start_query
 from ropeway.spark.session import open_session
+from ropeway.streams import RopewayStream, StreamBuilder
 
 name_server, folder, master, batch = sys.argv[1:]
 settings = {
     "spark.driver.memory": "700m",
     "spark.executor.memory": "512m",
     "spark.local.dir": f"{folder}/scratch",
-    "spark.driver.extraJavaOptions": QUICK,
-    "spark.executor.extraJavaOptions": QUICK,
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     # As many executors may be lost as there are.
     "spark.deploy.maxExecutorRetries": "-1",
 }
@@ -93,26 +98,50 @@ written = {
     "joined": joined.selectExpr("concat(at, ' ', word, ' ', label) value"),
 }
 for topic, table in written.items():
+    options = {"nameServer": name_server, "topic": topic}
+    writer = table.writeStream.format("ropeway").options(**options).queryName(topic)
+    start_query(spark, writer, f"{folder}/checkpoints/{topic}")
+for topic, is_mirrored in (("numbered", False), ("mirrored", True)):
+    builder = StreamBuilder(topic)
     (
-        table.writeStream.format("ropeway")
-        .option("nameServer", name_server)
-        .option("topic", topic)
-        .option("checkpointLocation", f"{folder}/checkpoints/{topic}")
-        .queryName(topic)
-        .start()
+        builder.source("numbers")
+        .key_by(lambda line: line.split()[1])
+        .count()
+        .sink(topic, lambda key, count: f"{key} {count}".encode())
     )
+    options = {"nameServer": name_server, "maxOffsetsPerTrigger": batch}
+    checkpoint = f"{folder}/checkpoints/{topic}"
+    if is_mirrored:
+        checkpoint += f"-{time.time_ns()}"
+    job = RopewayStream(
+        builder.build(), spark, options, checkpoint=checkpoint, is_mirrored=is_mirrored
+    )
+    job.start()
 spark.streams.awaitAnyTermination()
 """
-TOPICS = ("numbers", "labels", "copies", "counts", "joined")
+SOURCES = ("numbers", "labels")
+SINKS = ("copies", "counts", "joined", "numbered", "mirrored")
+PROMPT = ("copies", "numbered", "mirrored")
+"""Those that have a row soon for each number."""
 KEYS = 5
 QUEUES = 2
-EACH_ROUND = 120
-A_BATCH = 60
 WINDOW = 10
 END = 1_000_000
 """Numbers that close the windows of all others."""
 AWAY_S = 6.0
 VICTIMS = ("driver", "executor", "worker", "gateway")
+
+
+class Plan(NamedTuple):
+    """How much there is to do, and on what."""
+
+    each_round: int = 120
+    a_batch: int = 60
+    wait_s: float = 3.0
+    """How long a victim may live on after the first rows of a round, at most."""
+    master: str = "local-cluster[2,1,600]"
+    java: str = QUICK_JVM
+    """Options of all of Spark's JVMs."""
 
 
 class Place(Protocol):
@@ -175,6 +204,7 @@ def run(
     chance: random.Random,
     place: Place,
     show: Callable[[str], object],
+    plan: Plan,
 ) -> Outcome:
     """Kill so many times, one after the other of `VICTIMS`.
 
@@ -184,20 +214,25 @@ def run(
         chance: Says when.
         place: Where the topics are.
         show: Takes a line for each round.
+        plan: How much there is to do, and on what.
     """
     topics = Topics(place.name_server)
-    for topic in TOPICS:
+    for topic in (*SOURCES, *SINKS):
         topics.extend(topic, QUEUES)
-    job = _job(folder, place.name_server)
+    job = _job(folder, place.name_server, plan)
     sent = 0
     began = time.monotonic()
     try:
         for number in range(kills):
-            seen = ended(topics, "copies")
-            asyncio.run(_send(topics, range(sent, sent + EACH_ROUND)))
-            sent += EACH_ROUND
-            job.go_on_until(lambda seen=seen: ended(topics, "copies") > seen)
-            time.sleep(chance.uniform(0, 3))
+            seen = {topic: ended(topics, topic) for topic in PROMPT}
+            asyncio.run(_send(topics, range(sent, sent + plan.each_round)))
+            sent += plan.each_round
+            job.go_on_until(
+                lambda seen=seen: all(
+                    ended(topics, topic) > count for topic, count in seen.items()
+                )
+            )
+            time.sleep(chance.uniform(0, plan.wait_s))
             victim = VICTIMS[number % len(VICTIMS)]
             killed = job.kill(victim, chance)
             if victim == "gateway":
@@ -205,7 +240,7 @@ def run(
             show(
                 f"kill {number + 1}: {victim} {killed}, after "
                 f"{time.monotonic() - began:.0f} s, {job.starts} starts, of {sent}: "
-                + ", ".join(f"{topic} {ended(topics, topic)}" for topic in TOPICS[2:])
+                + ", ".join(f"{topic} {ended(topics, topic)}" for topic in SINKS)
             )
         # One in each queue closes the windows of all others.
         asyncio.run(_send(topics, range(END, END + 2 * KEYS, KEYS)))
@@ -239,7 +274,11 @@ def _wanted(sent: int) -> dict[str, set[str]]:
     """What is to be in each topic, once."""
     numbers = [*range(sent), *range(END, END + 2 * KEYS, KEYS)]
     counted = Counter((at // WINDOW * WINDOW, at % KEYS) for at in range(sent))
+    of_key = Counter(at % KEYS for at in numbers)
+    told = {f"k{key} {at + 1}" for key, many in of_key.items() for at in range(many)}
     return {
+        "numbered": told,
+        "mirrored": told,
         "copies": {f"{at} k{at % KEYS}" for at in numbers},
         "counts": {f"{at} k{key} {many}" for (at, key), many in counted.items()},
         "joined": {f"{at} k{at % KEYS} label-{at}" for at in numbers},
@@ -259,15 +298,14 @@ async def _send(topics: Topics, numbers: range) -> None:
                 await producer.send(message, queues[at // KEYS % QUEUES])
 
 
-def _job(folder: Path, name_server: str) -> Job:
+def _job(folder: Path, name_server: str, plan: Plan) -> Job:
     script = folder / "driver.py"
-    script.write_text(f"QUICK = {QUICK_JVM!r}\n{DRIVER}")
-    master = "local-cluster[2,1,600]"
+    script.write_text(f"JAVA = {plan.java!r}\n{DRIVER}")
     command = [
         *(sys.executable, str(script)),
-        *(name_server, str(folder), master, str(A_BATCH)),
+        *(name_server, str(folder), plan.master, str(plan.a_batch)),
     ]
-    return Job(folder, folder / "checkpoints", command)
+    return Job(folder, command)
 
 
 @contextmanager
@@ -307,7 +345,7 @@ def main() -> None:
         place_in(Path(name), on_pulsar=given.pulsar) as place,
     ):
         chance = random.Random(given.seed)
-        found = run(Path(name), given.kills, chance, place, _show)
+        found = run(Path(name), given.kills, chance, place, _show, Plan())
     _show(f"seed {given.seed}, {time.monotonic() - began:.0f} s, {found}")
     sys.exit(not found.is_right)
 
