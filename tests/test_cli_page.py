@@ -54,6 +54,7 @@ ELSEWHERE = {
     "route move": "likewise; tests/system/test_moving.py",
     "route drain": "likewise",
     "streams run": "takes Spark; tests/gateway/cli/test_streams.py",
+    "streams top": "likewise; tests/gateway/cli/test_streams_top.py",
     "pipeline": "likewise; tests/gateway/cli/test_pipeline.py",
     "migrate mirror": "takes another cluster; tests/gateway/cli/test_mirrors.py",
     "migrate cut-over": "takes another cluster; tests/gateway/cli/test_cut_over.py",

@@ -84,6 +84,7 @@ def archive(
     source = reach(cluster, [topic], options)
     with session(f"archive-{topic}", master, settings) as spark:
         from ropeway.spark import pipelines
+        from ropeway.spark.query_reports import reported
 
         running = pipelines.archive(
             spark,
@@ -95,7 +96,12 @@ def archive(
             every=every,
             once=once,
         )
-        finish(running.wait, lambda: [running.query], is_watched=is_watched)
+        finish(
+            running.wait,
+            lambda: [running.query],
+            is_watched=is_watched,
+            told=reported(spark, source),
+        )
 
 
 @pipeline.command(epilog=example(_LOAD))
@@ -173,6 +179,7 @@ def sql(
     source = reach(cluster, [*topics, into], options, into=into, creates=creates)
     with session(f"sql-{into}", master, settings) as spark:
         from ropeway.spark import pipelines
+        from ropeway.spark.query_reports import reported
 
         running = pipelines.transform(
             spark,
@@ -183,7 +190,12 @@ def sql(
             options=source,
             once=once,
         )
-        finish(running.wait, lambda: [running.query], is_watched=is_watched)
+        finish(
+            running.wait,
+            lambda: [running.query],
+            is_watched=is_watched,
+            told=reported(spark, source),
+        )
 
 
 @pipeline.command(epilog=example(_COMPACT))

@@ -24,6 +24,7 @@ from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from ropeway.client import Admin
     from ropeway.gateway.cli.target import Target
@@ -226,19 +227,26 @@ def reason(text: str) -> str:
     return found[-1] if found else text.strip().split("\n", 1)[0]
 
 
-def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -> None:
+def finish(
+    wait: Callable[[int], bool],
+    queries: Queries,
+    *,
+    is_watched: bool,
+    told: AbstractContextManager[None],
+) -> None:
     """Wait until all queries have ended; one that fails raises, and so does Ctrl-C.
 
     Args:
         wait: Waits for so many seconds; returns whether they have.
         queries: Tells them as they are now.
         is_watched: Whether to print a line for each batch.
+        told: Tells brokers of them meanwhile.
     """
     from ropeway.streams.progress_report import Watch
 
     watch = Watch(click.echo)
     has_ended = False
-    with interrupts() as interrupted:
+    with told, interrupts() as interrupted:
         while not has_ended:
             has_ended = wait(_LOOK_S)
             if interrupted.is_set():

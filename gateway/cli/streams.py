@@ -22,6 +22,7 @@ from ropeway.gateway.cli.spark_jobs import (
     spark_needed,
     watch_option,
 )
+from ropeway.gateway.cli.streams_top import top
 from ropeway.gateway.fast_imports import killable
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def run(
 ) -> None:
     """Run the job of the file JOB until Ctrl-C, or until a step fails."""
     with spark_needed(), killable():
+        from ropeway.spark.query_reports import reported
         from ropeway.streams import RopewayStream, TopologyError
         from ropeway.streams.jobfile import load_job
     try:
@@ -97,7 +99,12 @@ def run(
         )
         try:
             stream.start(available_now=once)
-            finish(stream.wait, lambda: stream.queries, is_watched=is_watched)
+            finish(
+                stream.wait,
+                lambda: stream.queries,
+                is_watched=is_watched,
+                told=reported(spark, source),
+            )
         except KeyboardInterrupt:
             spark.sparkContext.setLogLevel("OFF")
             click.echo("stopping; the job goes on from its checkpoint", err=True)
@@ -118,3 +125,6 @@ def describe(job: Path, draw: bool) -> None:
     except TopologyError as error:
         raise MisusedError(str(error)) from error
     click.echo(topology.draw() if draw else topology.describe())
+
+
+streams.add_command(top)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from ropeway.client import admin_groups
+from ropeway.client import admin_groups, running_queries
 from ropeway.client.errors import AdminError
 from ropeway.client.lags import pairs
 from ropeway.client.message import MessageQueue
+from ropeway.client.running_queries import Query
 from ropeway.gateway.wire import admin_bodies
 from ropeway.gateway.wire.commands.broker_admin import GetAllProducerInfo
 
@@ -61,6 +62,8 @@ class RunningInfo(Struct, frozen=True):
     rates: dict[str, TopicRates]
     stack: str | None
     """The stacks of its threads, where they were asked for."""
+    queries: list[Query]
+    """Those of Spark that it runs."""
 
 
 class _ProcessQueue(Struct, frozen=True, rename="camel"):
@@ -165,6 +168,7 @@ def read_running_info(body: bytes) -> RunningInfo:
         if status
         else {},
         stack=_text(stack[1]) if stack else None,
+        queries=running_queries.read(body),
     )
 
 

@@ -318,9 +318,13 @@ class QueueReader:
     def _running_info(self, stack: bool) -> bytes:
         return running_info.encode(
             self._consumer(),
-            {queue: held.messages for queue, held in self.queues.items()},
+            {
+                queue: running_info.process_queue(
+                    held.messages, is_locked=bool(held.locked_at)
+                )
+                for queue, held in self.queues.items()
+            },
             self.rates,
-            locked={queue for queue, held in self.queues.items() if held.locked_at},
             stack=stack,
         )
 

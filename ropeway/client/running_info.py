@@ -19,7 +19,7 @@ from msgspec import Struct
 from ropeway.gateway.wire import bodies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from ropeway.client.message import MessageQueue
     from ropeway.client.process_queue import ProcessQueue
@@ -92,35 +92,35 @@ class Rates:
 
 def encode(
     data: bodies.ConsumerData,
-    queues: Mapping[MessageQueue, ProcessQueue],
+    queues: Mapping[MessageQueue, Mapping[str, Any]],
     rates: Rates,
     *,
-    locked: Collection[MessageQueue],
     stack: bool,
+    properties: Mapping[str, str] | None = None,
 ) -> bytes:
     """Encode a ConsumerRunningInfo, as fastjson writes one.
 
     Args:
         data: What the group's heartbeats say.
-        queues: Those that are read now.
+        queues: Those that are read now, each with what `process_queue` gives.
         rates: What was done of them.
-        locked: Those that no other consumer may read.
         stack: With the stacks of all threads.
+        properties: More of them.
     """
     parts = {
         "properties": bodies.encode(
             {
                 "PROP_CONSUME_TYPE": data.consume_type,
                 "PROP_CLIENT_LANGUAGE": "PYTHON",
+                **(properties or {}),
             }
         ),
         "subscriptionSet": bodies.encode(data.subscription_data_set),
         # A map whose keys are objects: JSON has none, and fastjson writes them so.
         "mqTable": b"{%b}"
         % b",".join(
-            b"%b:%b"
-            % (_key(queue), bodies.encode(_process_queue(held, queue in locked)))
-            for queue, held in sorted(queues.items())
+            b"%b:%b" % (_key(queue), bodies.encode(dict(state)))
+            for queue, state in sorted(queues.items())
         ),
         "statusTable": bodies.encode(
             {
@@ -146,7 +146,7 @@ def _key(queue: MessageQueue) -> bytes:
     )
 
 
-def _process_queue(messages: ProcessQueue, is_locked: bool) -> dict[str, Any]:
+def process_queue(messages: ProcessQueue, *, is_locked: bool) -> dict[str, Any]:
     """A ProcessQueueInfo."""
     return {
         "commitOffset": messages.safe_offset,

@@ -35,6 +35,14 @@ def lags(progress: Mapping[str, Any]) -> dict[MessageQueue, int]:
     return found
 
 
+def ends(progress: Mapping[str, Any]) -> dict[MessageQueue, int]:
+    """Return where a batch ends in each queue."""
+    found: dict[MessageQueue, int] = {}
+    for source in progress["sources"]:
+        found |= _offsets(source.get("endOffset"))
+    return found
+
+
 def lag(progress: Mapping[str, Any]) -> int:
     """Count the messages of all queues that a batch left for later ones."""
     return sum(lags(progress).values())

@@ -84,7 +84,7 @@ async def _client(request: web.Request) -> web.Response:
 def _running(info: RunningInfo | None) -> dict[str, Any]:
     """What it says; null where it says nothing."""
     if info is None:
-        return {"queues": None, "topics": None, "stack": None}
+        return {"queues": None, "topics": None, "queries": None, "stack": None}
     return {
         "queues": [
             {
@@ -105,6 +105,23 @@ def _running(info: RunningInfo | None) -> dict[str, Any]:
                 "consume_ms": one.consume_rt,
             }
             for name, one in sorted(info.rates.items())
+        ],
+        "queries": [
+            {
+                "name": one.name,
+                "batches": [
+                    {
+                        "ended_ms": batch.ended_ms,
+                        "batch": batch.number,
+                        "rows_in": batch.rows_in,
+                        "rows_out": batch.rows_out,
+                        "batch_ms": batch.took_ms,
+                        "lag": batch.lag,
+                    }
+                    for batch in one.batches
+                ],
+            }
+            for one in info.queries
         ],
         "stack": info.stack,
     }

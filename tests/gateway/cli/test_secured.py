@@ -95,6 +95,7 @@ WALK = {
     "route move": "broker-0 --to nobody --yes",
     "route rebalance": "orders --yes",
     "route show": "orders",
+    "streams top": "--once",
     "timer cancel": "{handle} --yes",
     "timer list": "",
     "top": "--once",

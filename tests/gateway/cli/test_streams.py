@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from ropeway.client import Admin, admin_clients, admin_groups
 from ropeway.gateway.cli.main import main
+from tests.ropeway.client.scenario import PATIENT
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -84,6 +87,21 @@ def test_a_job_runs_goes_around_bad_records_and_is_watched(
     assert "topic 'none' does not exist" in run("--dead-letters", "none").stderr
 
 
+async def running(name_server: str, group: str) -> list[tuple[str, int, int]]:
+    """Each query that a group's consumers run, with rows in and out of its batches."""
+    found = []
+    async with Admin(name_server, config=PATIENT) as admin:
+        joined = await admin_groups.membership(admin, group)
+        for one in admin_clients.members(group, joined):
+            info = await admin_clients.consumption(admin, one)
+            assert info is not None
+            for query in info.queries:
+                rows = [batch.rows_in for batch in query.batches]
+                out = [batch.rows_out or 0 for batch in query.batches]
+                found.append((query.name, sum(rows), sum(out)))
+    return [one for one in found if one == ("copies-ROPEWAY-SINK-1", 1, 1)]
+
+
 @pytest.mark.slow
 @pytest.mark.jvm
 def test_ctrl_c_ends_a_running_job_without_a_trace(
@@ -105,8 +123,9 @@ def test_ctrl_c_ends_a_running_job_without_a_trace(
         "builder = StreamBuilder('copies')\n"
         f"builder.source({source!r}).sink({sink!r})\n"
     )
+    group = f"q-{sink}"
     commands = {
-        0: ("streams", "run", str(job)),
+        0: ("streams", "run", str(job), "--option", f"group={group}"),
         130: (
             *("pipeline", "sql", f"select value from `{source}`"),
             *("--topic", source, "--into", sink),
@@ -115,6 +134,8 @@ def test_ctrl_c_ends_a_running_job_without_a_trace(
 
     def interrupt(rows: int) -> None:
         until(lambda: len(ropeway_topics.read(sink)) == rows)
+        if rows == 1:
+            until(lambda: asyncio.run(running(ropeway_topics.name_server, group)))
         os.kill(os.getpid(), signal.SIGINT)
 
     for number, (code, words) in enumerate(commands.items(), 1):

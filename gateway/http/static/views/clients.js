@@ -3,6 +3,7 @@
 import { get, part } from "../api.js";
 import { h } from "../dom.js";
 import { count, rate, span } from "../format.js";
+import { plot } from "../plot.js";
 import { badge, empty, head, list as paged, loader, panel, sheet, table } from "../parts.js";
 
 const KINDS = [["consumers", "Consumers"], ["producers", "Producers"]];
@@ -46,8 +47,10 @@ export function one(root, { name, query }) {
   const group = query.get("group") || "";
   root.append(head(name, { crumb: [group || "Clients", group ? `#/groups/${part(group)}` : "#/clients"], sub: "What the consumer says of itself, when asked" }));
   const place = h("div", { class: "content" });
-  root.append(place);
+  const plots = queries(h("div", { class: "content" }));
+  root.append(plots.element, place);
   const refresh = loader(place, () => get(`clients/${part(name)}`, { group }), (client) => {
+    plots.set(client.queries || []);
     if (!client.answers) return h("p", { class: "note" }, "It is connected and does not answer: see whether its process hangs.");
     if (!client.queues) return sheet("", empty("It says nothing of itself", "It is gone, or one of the clients that do not: C++ and Python's over gRPC."));
     return h("div", { class: "stack" },
@@ -66,5 +69,32 @@ export function one(root, { name, query }) {
       ], client.topics)) : null,
       panel("Threads", client.stack ? h("pre", { class: "body", tabindex: "0" }, client.stack) : h("p", { class: "faint" }, "It gives no stack traces.")));
   });
-  return { refresh };
+  return { refresh, close: plots.close };
+}
+
+// What the queries of Spark do that a consumer runs: two plots each, which stay.
+function queries(element) {
+  const shown = new Map();
+  const made = (name) => {
+    const places = [h("div", { class: "plot" }), h("div", { class: "plot" })];
+    element.append(h("section", { class: "panel" }, h("header", {}, h("h2", {}, `Query ${name}`), h("span", { class: "faint" }, "its last batches")), places));
+    return [
+      plot(places[0], [["Rows in", "--accent"], ["Rows out", "--good"], ["Lag", "--warn", "right"]]),
+      plot(places[1], [["Batch, ms", "--accent"]]),
+    ];
+  };
+  return {
+    element,
+    set(found) {
+      for (const { name, batches } of found) {
+        if (!batches.length) continue;
+        if (!shown.has(name)) shown.set(name, made(name));
+        const [rows, took] = shown.get(name);
+        const of = (member) => batches.map((one) => one[member]);
+        rows.set(of("ended_ms"), of("rows_in"), of("rows_out"), of("lag"));
+        took.set(of("ended_ms"), of("batch_ms"));
+      }
+    },
+    close: () => [...shown.values()].flat().forEach((one) => one.close()),
+  };
 }

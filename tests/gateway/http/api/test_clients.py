@@ -2,7 +2,9 @@
 
 from urllib.parse import quote
 
-from ropeway.client import PushConsumer
+from ropeway.client import MessageQueue, PushConsumer
+from ropeway.client.query_consumer import QueryConsumer
+from ropeway.client.running_queries import Batch, Query
 from tests.gateway.http.site import send, serving
 from tests.remoting import beat, looped
 
@@ -51,6 +53,31 @@ async def test_a_consumer_says_its_queues_and_what_its_threads_do(tmp_path):
             assert "orders" in {one["topic"] for one in found["queues"]}
             assert "MainThread" in found["stack"]
             assert (found["answers"], found["id"]) == (True, consumer.client_id)
+            assert found["queries"] == []
+
+
+@looped
+async def test_a_consumer_that_runs_queries_says_their_batches(tmp_path):
+    async with serving(tmp_path) as site:
+        await send(site.client, "orders", 1)
+        address = site.app.server.listeners[0].advertised
+        async with QueryConsumer(address, "readers") as consumer:
+            query = Query("counts", [Batch(2_000, 7, 9, None, 250, 3)])
+            await consumer.tell([query], {MessageQueue("orders", "broker-0", 0): 1})
+            path = f"clients/{quote(consumer.client_id)}"
+            found = await site.get(path, group="readers")
+        (told,) = found["queries"]
+        assert told["name"] == "counts"
+        assert told["batches"] == [
+            {
+                "ended_ms": 2_000,
+                "batch": 7,
+                "rows_in": 9,
+                "rows_out": None,
+                "batch_ms": 250,
+                "lag": 3,
+            }
+        ]
 
 
 @looped

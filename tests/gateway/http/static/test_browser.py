@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
+from ropeway.client import MessageQueue
+from ropeway.client.query_consumer import QueryConsumer
+from ropeway.client.running_queries import Batch, Query
 from ropeway.gateway.config import HttpConfig
 from ropeway.gateway.wire.trace import TRACE_TOPIC
 from tests.gateway.http.signed import guarded_site
@@ -116,6 +120,24 @@ async def test_an_empty_cluster_and_what_is_not_there_are_told(tmp_path):
             await page.goto(f"/#/{path}")
             await page.get_by_text(text).wait_for()
             assert await complaints(page) == [], path
+
+
+@looped
+async def test_a_consumer_that_runs_queries_has_their_plots(tmp_path):
+    async with serving(tmp_path) as site, browsing(site.address) as page:
+        await send(site.client, "orders", 3)
+        address = site.app.server.listeners[0].advertised
+        async with QueryConsumer(address, "readers") as consumer:
+            batches = [Batch(at * 1_000, at, at, 2, 250, 9 - at) for at in range(9)]
+            queue = MessageQueue("orders", "broker-0", 0)
+            await consumer.tell([Query("counts", batches)], {queue: 2})
+            await page.goto(f"/#/clients/{quote(consumer.client_id)}?group=readers")
+            shown = page.locator(".panel", has_text="Query counts")
+            await shown.locator("canvas").nth(1).wait_for()
+            await shown.get_by_text("Rows out (left)").wait_for()
+            await shown.get_by_text("Batch, ms").wait_for()
+            assert await complaints(page) == []
+            await keep_picture(page, "client-with-queries")
 
 
 @looped
