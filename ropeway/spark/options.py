@@ -16,6 +16,8 @@ from ropeway.client import Credentials
 from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.client.subscription import Sql
 from ropeway.client.tls import TlsFiles
+from ropeway.spark import credential_options
+from ropeway.spark.credential_options import read_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +55,9 @@ _NAMES = (
     "startingOffsetsByTimestampStrategy",
     *("subscribePattern", "groupIdPrefix", "includeHeaders", "sql"),
     *("txnAppId", "txnVersion"),
-    *("guarantee", "producerId", "outageTimeoutMs", "accessKey", "secretKey", "tls"),
-    *("tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
+    *("guarantee", "producerId", "outageTimeoutMs"),
+    *credential_options.NAMES,
+    *("tls", "tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
 )
 _OF_SPARK = ("checkpointLocation", "queryName", "asyncProgressTrackingEnabled")
 """What Spark itself reads of a writer's options, and hands on."""
@@ -141,9 +144,6 @@ def read_options(given: Mapping[str, str]) -> Options:
         ValueError: Names the option, what came, and what is allowed.
     """
     _check_names(given)
-    key, secret = given.get("accessKey"), given.get("secretKey")
-    if (key is None) != (secret is None):
-        raise ValueError("accessKey and secretKey: one is missing; allowed: both, none")
     tier = tuple(part.strip() for part in given.get("tier", "").split(",") if part)
     topics = tuple(
         part.strip() for part in given.get("topic", "").split(",") if part.strip()
@@ -204,9 +204,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         producer_id=given.get("producerId"),
         transaction=_transaction(given),
         outage_timeout_s=(_OUTAGE_MS if outage_ms is None else outage_ms) / 1000,
-        credentials=None
-        if key is None or secret is None
-        else Credentials(access_key=key, secret_key=secret),
+        credentials=read_credentials(given),
         tls=_tls(given),
         tls_server_name=given.get("tlsServerName"),
     )

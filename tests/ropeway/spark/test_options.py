@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ropeway.client.tls import TlsFiles
-from ropeway.spark import options
+from ropeway.spark import credential_options, options
 from ropeway.spark.options import read_options, require_topics
 from ropeway.spark.stream import StreamReader
 
@@ -122,7 +122,8 @@ def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
 def test_each_option_is_known_by_its_name() -> None:
     text = inspect.getsource(options)
     read = set(re.findall(r'given(?:\.get\(|,\s+)"(\w+)"', text))
-    assert set(options._NAMES) == read | {"nameServer", "tlsServerName"}
+    of_others = {"nameServer", "tlsServerName", *credential_options.NAMES}
+    assert set(options._NAMES) == read | of_others
 
 
 def test_a_stream_has_no_end() -> None:
