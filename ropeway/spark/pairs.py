@@ -22,16 +22,18 @@ class Pairs(NamedTuple):
 
     offsets: NDArray[np.int32]
     """Where those of each message begin, and where those of the last one end."""
-    names: pa.DictionaryArray
+    names: pa.StringArray
     values: pa.StringArray
+    kinds: pa.DictionaryArray
+    """The names again, each kind of which is there once."""
 
     def of(self, name: str) -> pa.StringArray:
         """The value that each message has of a name; null where it has none."""
         found = np.zeros(len(self.offsets) - 1, np.int64)
         is_missing = np.ones(len(found), np.bool_)
-        code = self.names.dictionary.index(name).as_py()
+        code = self.kinds.dictionary.index(name).as_py()
         if code >= 0:
-            at = np.flatnonzero(self.names.indices.to_numpy() == code)
+            at = np.flatnonzero(self.kinds.indices.to_numpy() == code)
             messages = np.searchsorted(self.offsets, at, side="right") - 1
             found[messages], is_missing[messages] = at, False
         return self.values.take(pa.array(found, mask=is_missing))
@@ -63,11 +65,12 @@ def _by_columns(found: pa.BinaryArray) -> Pairs | None:
         # A pair without a name or a value, or a value with the end of a name in it.
         return None
     offsets = np.searchsorted(name_ends, np.append(begins, len(data)))
-    names = _texts(data, pair_begins, name_ends).dictionary_encode()
-    if _repeats(names, np.diff(offsets)):
+    names = _texts(data, pair_begins, name_ends)
+    kinds = names.dictionary_encode()
+    if _repeats(kinds, np.diff(offsets)):
         return None
     values = _texts(data, name_ends + 1, value_ends)
-    return Pairs(offsets.astype(np.int32), names, values)
+    return Pairs(offsets.astype(np.int32), names, values, kinds)
 
 
 def _places(found: pa.BinaryArray) -> tuple[NDArray[np.uint8], Any, Any]:
@@ -122,8 +125,10 @@ def _one_by_one(found: pa.BinaryArray) -> Pairs:
         properties.parse(one.decode(errors="replace")) for one in found.to_pylist()
     ]
     pairs = [*chain.from_iterable(one.items() for one in of_each)]
+    names = pa.array([name for name, _ in pairs], pa.string())
     return Pairs(
         np.cumsum([0, *map(len, of_each)]).astype(np.int32),
-        pa.array([name for name, _ in pairs], pa.string()).dictionary_encode(),
+        names,
         pa.array([value for _, value in pairs], pa.string()),
+        names.dictionary_encode(),
     )

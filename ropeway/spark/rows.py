@@ -144,16 +144,14 @@ _HEADERS = to_arrow_type(TYPES["headers"])
 
 
 def _maps(messages: _Messages) -> Any:
-    offsets, names, values = messages.pairs
-    return pa.MapArray.from_arrays(
-        pa.array(offsets), names.dictionary_decode(), values, type=_MAPS
-    )
+    offsets, names, values, _ = messages.pairs
+    return pa.MapArray.from_arrays(pa.array(offsets), names, values, type=_MAPS)
 
 
 def _headers(messages: _Messages) -> Any:
-    offsets, names, values = messages.pairs
+    offsets, names, values, _ = messages.pairs
     structs = pa.StructArray.from_arrays(
-        [names.dictionary_decode(), values.cast(pa.binary())],
+        [names, values.cast(pa.binary())],
         fields=list(_HEADERS.value_type),
     )
     return pa.ListArray.from_arrays(pa.array(offsets), structs, type=_HEADERS)

@@ -20,7 +20,8 @@ WIRE = st.lists(
 
 
 def taken_apart(found: list[bytes]) -> list[dict[str, str]]:
-    offsets, names, values = read_pairs(pa.array(found, pa.binary()))
+    offsets, names, values, kinds = read_pairs(pa.array(found, pa.binary()))
+    assert kinds.dictionary_decode() == names
     at = offsets.tolist()
     both = [*zip(names.to_pylist(), values.to_pylist(), strict=True)]
     return [dict(both[begin:end]) for begin, end in pairwise(at)]
