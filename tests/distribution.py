@@ -38,7 +38,7 @@ SHARING = {
     CLIENTS: r"clients/test_(?!consuming|migration|restarts)\w+\.py",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
     SPARK: (
-        r"(ropeway/spark/test_(source|pipelines|tier|compaction_job|outages|tutorial"
+        r"(ropeway/spark/test_(source|pipelines|tier|compaction_job|outages|tutorial|query_start"
         r"|kafka_habits)"
         r"|ropeway/streams/test_(job|mirror_job|checkpoint)"
         r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"

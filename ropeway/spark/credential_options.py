@@ -59,7 +59,7 @@ def _either(given: Mapping[str, str], name: str) -> str | None:
     if value is not None:
         raise ValueError(f"{name} and {name}File are both given; allowed: one of them")
     try:
-        found = Path(path).read_text().split("\n", 1)[0].strip()
+        found = Path(path).read_text("utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"option {name}File is {path!r}: {error}; allowed: a file of text on the "
