@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -85,6 +85,13 @@ def test_a_tier_is_compacted_to_a_directory(
     assert "allowed: a target that has nothing of the topic" in again.output
 
 
+SIGNING = {
+    "accessKey": "ROPEWAY_ACCESS_KEY",
+    "secretKey": "ROPEWAY_SECRET_KEY",
+    "token": "ROPEWAY_TOKEN",
+}
+
+
 @pytest.mark.slow
 @pytest.mark.jvm
 @pytest.mark.parametrize("way", WAYS)
@@ -102,9 +109,10 @@ def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
     )
     (tmp_path / "node").mkdir()
     with secured(tmp_path / "node") as node:
+        signed = {who: node.environment(who, way) for who in (ROOT, NOBODY)}
 
         def run(*words: str, who: str = ROOT) -> Result:
-            return CliRunner().invoke(main, words, env=node.environment(who, way))
+            return CliRunner().invoke(main, words, env=signed[who])
 
         for topic in ("prices", "chosen", "copied"):
             assert run("topic", "create", topic, "--queues", "1").exit_code == 0
@@ -134,3 +142,24 @@ def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
         assert spark.read.parquet(str(tmp_path / "lake")).count() == 1
         read = run("consume", "copied", "--count", "1")
         assert read.stdout == '{"item":"tea","price":3}\n'
+        said = {
+            option: signed[ROOT][name]
+            for option, name in SIGNING.items()
+            if name in signed[ROOT]
+        }
+        table = (
+            spark.read.format("ropeway")
+            .options(**said, nameServer=node.address, topic="prices", tls="true")
+            .option("tlsCa", signed[ROOT]["ROPEWAY_TLS_CA"])
+            .load()
+        )
+        if said:
+            assert table.count() == 1
+    secrets = [said[name].encode() for name in said.keys() & {"secretKey", "token"}]
+    plan: Any = table._jdf.queryExecution().toString()
+    files = [one for one in tmp_path.rglob("*") if one.is_file()]
+    kept = [one.read_bytes() for one in files if tmp_path / "node" not in one.parents]
+    assert kept
+    assert not [
+        text for text in (str(plan).encode(), *kept) for one in secrets if one in text
+    ]
