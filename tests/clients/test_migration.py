@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.client import Admin, admin_groups
-from ropeway.client.admin_cut_over import CutOver
+from ropeway.client import Admin, admin_cut_over, admin_groups, admin_topics
+from ropeway.client.admin_cut_over import STORED, CutOver
 from ropeway.client.admin_mirrors import Mirror
-from ropeway.client.admin_rollback import Rollback
-from tests.clients.harness import Session, bodies, numbered
-from tests.clients.programs import JAVA_4, JAVA_5, Client, each
-from tests.ropeway.client.scenario import PATIENT
+from ropeway.client.admin_rollback import SENT_BACK, Rollback
+from ropeway.gateway.wire.commands.mirrors import MirrorMessages
+from ropeway.gateway.wire.commands.send import SendBatchMessage, SendMessageV2
+from tests.clients.harness import WAIT_SECONDS, Session, bodies, numbered
+from tests.clients.programs import GO, JAVA_4, JAVA_5, Client, each
+from tests.ropeway.client.scenario import PATIENT, eventually, scenario
 from tests.system.rocketmq import SMALL, RocketMQ
 from tests.system.ropeway import Ropeway
+from tests.system.test_migration_killed import (
+    Aim,
+    again,
+    of_kind,
+    step,
+    there_and_back,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -28,13 +37,32 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.server
 
-SOURCE, TARGET = "source-0", "broker-0"
+SOURCE, OTHER, TARGET = "source-0", "source-1", "broker-0"
+WIDE = 2
+"""So many queues has a topic on each of two brokers of the source."""
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     settings = {**SMALL, "brokerName": SOURCE}
     server = RocketMQ(tmp_path_factory.mktemp("source"), settings=settings)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def other(
+    source: RocketMQ, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RocketMQ]:
+    """A second broker there, which has topics that are made on it alone."""
+    settings = {**SMALL, "brokerName": OTHER}
+    server = RocketMQ(
+        tmp_path_factory.mktemp("other"),
+        settings=settings,
+        auto_create=False,
+        joins=source,
+    )
     server.start()
     yield server
     server.kill()
@@ -130,11 +158,12 @@ def test_replies_reach_who_asked_at_the_source(
     answering.stop()
 
 
-RUNS, APART_S = 3, 1
+RUNS, APART_S = 2, 1
 """So many topics of each client, begun so far apart: clients look at routes between."""
 LOOK = {"poll_routes_ms": 3000}
-"""Clients look at routes so often. The page's figures are of their own 30 s."""
+"""Java's clients look at routes so often. The page's figures are of their own 30 s."""
 SETTLE_S = 10.0
+"""For Go's, it is what commands have: they look every 30 s."""
 
 
 class Moving:
@@ -144,10 +173,15 @@ class Moving:
         client: Who sends and reads.
         ours: Its agent.
         topic: Its name.
+        wide: Whether both brokers of the source have it.
     """
 
-    def __init__(self, client: Client, ours: Session, topic: str) -> None:
+    def __init__(
+        self, client: Client, ours: Session, topic: str, *, wide: bool
+    ) -> None:
         self.client = client
+        self.wide = wide
+        self.settle_s = SETTLE_S if "Java" in client.name else admin_cut_over.SETTLE_S
         self.ours = ours
         self.topic = topic
         self.group = f"g-{topic}"
@@ -158,6 +192,8 @@ class Moving:
 
     def begin(self, source: RocketMQ, target: Ropeway) -> None:
         """Have it at both, and read."""
+        if self.wide:
+            asyncio.run(spread(source, self.topic))
         self.ours.introduce(self.topic, self.group)
         asyncio.run(mirrored(source, target, self.topic))
         asyncio.run(known(target, self.group))
@@ -181,14 +217,14 @@ class Moving:
 
     async def cut_over(self, there: Admin, here: Admin) -> None:
         """Move it."""
-        job = CutOver(there, here, Mirror(there, here), SETTLE_S)
+        job = CutOver(there, here, Mirror(there, here), self.settle_s)
         moved = await job.move([self.topic], [self.group], self.say)
         assert moved.left == 0
         self.held_s.append(moved.paused_s)
 
     async def roll_back(self, there: Admin, here: Admin) -> None:
         """Take it back."""
-        job = Rollback(there, here, Mirror(there, here), SETTLE_S)
+        job = Rollback(there, here, Mirror(there, here), self.settle_s)
         done = await job.roll_back([self.topic], [self.group], self.say)
         assert done.waiting == {self.topic: 0}
         self.held_s.append(done.paused_s)
@@ -206,14 +242,14 @@ class Moving:
         assert self.consumer is not None
         received = self.consumer.wait_for_bodies(bodies(self.sent))
         self.consumer.stop()
-        came_over(self.sent[:returns_at], SOURCE, TARGET)
-        came_over(self.sent[returns_at:], TARGET, SOURCE)
-        for queue in {one["queue"] for one in self.sent}:
-            sent = [one for one in self.sent if one["queue"] == queue]
-            came = [one["body"] for one in received if one["queue"] == queue]
-            assert [one for one in dict.fromkeys(came) if one in set(bodies(sent))] == (
-                bodies(sent)
-            )
+        came_over(self.sent[:returns_at], {SOURCE, OTHER}, {TARGET})
+        came_over(self.sent[returns_at:], {TARGET}, {SOURCE, OTHER})
+        brokers = {one["broker"] for one in self.sent}
+        assert (OTHER in brokers) == self.wide
+        for queue in {queue_of(one) for one in self.sent}:
+            sent = [one for one in self.sent if queue_of(one) == queue]
+            came = [one["body"] for one in received if one["body"] in {*bodies(sent)}]
+            assert [*dict.fromkeys(came)] == bodies(sent)
             # Offsets go on at both: nobody was late.
             offsets = [one["offset"] for one in sent]
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
@@ -225,6 +261,22 @@ class Moving:
             f"{self.client.name}: {len(self.sent)} sent, {self.refused} refused; held "
             f"{held} ms, producer pause {pause_s:.2f} s, consumer gap {gap_s:.1f} s, "
             f"{repeats} repeats"
+        )
+
+
+def queue_of(sent: Event) -> int:
+    """The queue that a message has at the target, wherever it is."""
+    return int(sent["queue"]) + WIDE * (sent["broker"] == OTHER)
+
+
+async def spread(source: RocketMQ, topic: str) -> None:
+    """Make a topic on both brokers of the source."""
+    async with Admin(source.name_server, config=PATIENT) as there:
+        for broker in (SOURCE, OTHER):
+            await admin_topics.create_on(there, topic, broker, WIDE)
+        # Go's producer asks once.
+        await eventually(
+            lambda: there.route(topic), lambda route: len(route.write_queues) > WIDE
         )
 
 
@@ -241,7 +293,7 @@ def send(moving: Sequence[Moving], seconds: float) -> None:
     while time.monotonic() < end:
         for one in moving:
             one.send()
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def send_during(
@@ -271,8 +323,10 @@ def send_during(
         doing.result()
 
 
+@pytest.mark.go
 @pytest.mark.jvm
 @pytest.mark.slow
+@pytest.mark.usefixtures("other")
 def test_topics_move_and_go_back_without_loss_and_in_order(
     agents: Agents, source: RocketMQ, target: Ropeway, group: str
 ):
@@ -281,9 +335,10 @@ def test_topics_move_and_go_back_without_loss_and_in_order(
             client,
             Session(agents.of(client), target.name_server),
             f"taken-{group}-{number}-{run}",
+            wide=run == 0,
         )
         for run in range(RUNS)
-        for number, client in enumerate((JAVA_5, JAVA_4))
+        for number, client in enumerate((GO, JAVA_5, JAVA_4))
     ]
     for one in moving:
         one.begin(source, target)
@@ -292,17 +347,42 @@ def test_topics_move_and_go_back_without_loss_and_in_order(
     send(moving, 5)
     returns_at = [len(one.sent) for one in moving]
     send_during(source, target, moving, Moving.roll_back)
-    send(moving, 5)
+    end = time.monotonic() + WAIT_SECONDS
+    while any(one.sent[-1]["broker"] == TARGET for one in moving):
+        assert time.monotonic() < end
+        send(moving, 1)
     for one, at in zip(moving, returns_at, strict=True):
         one.check(at)
 
 
-def came_over(sent: list[Event], old: str, new: str) -> None:
+@pytest.mark.slow
+@scenario
+async def test_nothing_acknowledged_is_lost_when_a_broker_of_the_source_dies(
+    source: RocketMQ, other: RocketMQ, target: Ropeway
+):
+    victim = again(other)
+    aims = [
+        [Aim(victim, of_kind(MirrorMessages)), Aim(victim, step(STORED))],
+        # A start takes seconds, so one of these is the command's own end.
+        [
+            Aim(victim, of_kind(SendMessageV2, SendBatchMessage)),
+            Aim(None, step(SENT_BACK)),
+        ],
+    ]
+    topics = ["dies-0", "dies-1"]
+    for topic in topics:
+        await spread(source, topic)
+    where = source.name_server, target.name_server
+    assert await there_and_back(*where, topics, aims) == 2 * len(topics)
+
+
+def came_over(sent: list[Event], old: set[str], new: set[str]) -> None:
     """From one message to the next."""
     brokers = [one["broker"] for one in sent]
-    first = brokers.index(new)
-    assert set(brokers[:first]) == {old}
-    assert set(brokers[first:]) == {new}
+    first = next(number for number, one in enumerate(brokers) if one in new)
+    assert first > 0
+    assert set(brokers[:first]) <= old
+    assert set(brokers[first:]) <= new
 
 
 def _longest(times_s: Iterable[float]) -> float:

@@ -122,6 +122,7 @@ class RocketMQ:
         check_ms: when producers are asked how transactions ended, and how often.
         broker_java: the broker's heap and collector.
         settings: more lines of the broker's own configuration.
+        joins: whose name server the broker tells of itself; then there is none here.
     """
 
     name = "RocketMQ 5.5.0"
@@ -136,12 +137,14 @@ class RocketMQ:
         check_ms: int | None = None,
         broker_java: Sequence[str] = (*HEAP, *QUICK),
         settings: Mapping[str, str] = SMALL,
+        joins: "RocketMQ | None" = None,
     ) -> None:
+        self._joins = joins
         self._directory = directory
         self._broker_java = broker_java
         # A broker also listens two ports below its own.
         _, self._ha_port, self._broker_port = ports_in_a_row(3)
-        (self._name_port,) = free_ports(1)
+        self._name_port = joins._name_port if joins else free_ports(1)[0]
         self._settings = {
             "flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH",
             "autoCreateTopicEnable": str(auto_create).lower(),
@@ -163,7 +166,7 @@ class RocketMQ:
     @property
     def broker_pid(self) -> int:
         """The process id of the running broker."""
-        return self._running[1].pid
+        return self._running[-1].pid
 
     @property
     def log_files(self) -> Path:
@@ -172,19 +175,21 @@ class RocketMQ:
 
     @started_again
     def start(self) -> None:
-        """Start both, and return when a client could send."""
+        """Start what is this one's, and return when a client could send."""
         # What is left of a start that failed.
         self.kill()
         self._directory.mkdir(parents=True, exist_ok=True)
         self._write("namesrv.conf", NAMESRV_CONF)
         self._write("broker.conf", BROKER_CONF)
-        namesrv = self._java("namesrv", "namesrv.NamesrvStartup", [*NAMESRV, *QUICK])
-        namesrv.wait_until(lambda: listens(self._name_port))
+        if self._joins is None:
+            namesrv = self._java(
+                "namesrv", "namesrv.NamesrvStartup", [*NAMESRV, *QUICK]
+            )
+            namesrv.wait_until(lambda: listens(self._name_port))
+        own = self._settings.get("brokerName", CLUSTER)
         broker = self._java("broker", "broker.BrokerStartup", self._broker_java)
         broker.wait_until(
-            lambda: (
-                listens(self._broker_port) and route_code(self._name_port, CLUSTER) == 0
-            )
+            lambda: listens(self._broker_port) and route_code(self._name_port, own) == 0
         )
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"sort"
 	"sync"
 	"time"
 
@@ -43,12 +44,14 @@ func (s byShard) Select(
 	if !ordered {
 		return s.inTurn.Select(m, queues, last)
 	}
-	for _, queue := range queues {
-		if queue.QueueId == shard.(int)%len(queues) {
-			return queue
-		}
-	}
-	return nil
+	// The library has those of several brokers in any order.
+	sorted := append([]*primitive.MessageQueue{}, queues...)
+	sort.Slice(sorted, func(i, j int) bool {
+		a, b := sorted[i], sorted[j]
+		return a.BrokerName < b.BrokerName ||
+			a.BrokerName == b.BrokerName && a.QueueId < b.QueueId
+	})
+	return sorted[shard.(int)%len(sorted)]
 }
 
 func openProducer(c *command) (rocketmq.Producer, error) {
