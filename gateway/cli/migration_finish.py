@@ -132,7 +132,10 @@ def words(left: Left) -> str:
         "to be tried again": left.retry,
         "unread by groups that are not here": left.unread,
     }
-    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    said = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
+    if left.absent:
+        said.append("what it has, which no broker there knows now")
+    return ", ".join(said)
 
 
 def _row(

@@ -45,11 +45,15 @@ class Left(Struct, frozen=True, kw_only=True):
     """Come again to a group there."""
     unread: int = 0
     """Not read by groups that have no offset here."""
+    absent: bool = False
+    """No broker has the topic now: it is deleted there, or its broker is away."""
 
     @property
     def waits(self) -> bool:
         """Whether some may get fewer by waiting."""
-        return bool(self.delayed or self.timed or self.half or self.retry)
+        return bool(
+            self.delayed or self.timed or self.half or self.retry or self.absent
+        )
 
     @property
     def stays(self) -> bool:
@@ -115,7 +119,7 @@ class Finish:
             end = (await self._source.span(queue)).end
             late += len([one async for one in self._late(queue, cut, end)])
         if not cuts:
-            return Left()
+            return Left(absent=True)
         groups = await admin_groups.groups_of(self._source, topic)
         brokers = sorted({queue.broker_name for queue, _, _ in cuts})
         waiting = self._undelivered
@@ -169,7 +173,7 @@ class Finish:
         await admin_topics.lead_writes(self._target, topic, FINISHED)
 
     async def _cuts(self, topic: str, config: TopicConfig) -> list[_Cut]:
-        """The source's queues of a topic; none where it is deleted there."""
+        """The source's queues of a topic; none where no broker has it now."""
         assert isinstance(config.cut_offsets, list), "it was cut over"
         try:
             found = await admin_topics.configs(self._source, topic)

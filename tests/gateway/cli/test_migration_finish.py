@@ -66,7 +66,12 @@ def test_what_is_left_is_named_and_given_up_only_by_an_option(ropeway_gateway, l
         assert f"{topic}: 1 delayed; have them delivered" in line
     done = run(*call, "--leave", "--dry-run")
     assert done.stdout.endswith(f"and leave at the source {topic}: 1 delayed\n")
+    # One whose broker is away is not known there, either.
+    run("topic", "delete", topic, "--yes", *there)
+    (line,) = run(*call, "--yes", code=4).stderr.splitlines()
+    assert f"{topic}: what it has, which no broker there knows now; have" in line
     run(*call, "--leave", "--yes")
+    run("topic", "create", topic, *there)
     assert standing(topic, here) == ("finished", None, "")
 
 
