@@ -165,7 +165,7 @@ class _LevelReader:
         self._offsets = offsets
         self._delivery = delivery
         self._grown = asyncio.Event()
-        self._clock = _Clock()
+        self._clock = _Clock(partition)
 
     async def run(self) -> None:
         self._partition.watch(self._grown.set)
@@ -197,7 +197,7 @@ class _LevelReader:
         leaves = self._delivery.leaves_early
         for piece in chunk.data:
             for offset, store_ms, record in record_rewrite.records_in(piece):
-                left_ms = self._clock.left_ms(store_ms, self._delay_ms)
+                left_ms = self._clock.left_ms(offset, store_ms, self._delay_ms)
                 wait_ms = 0 if leaves else left_ms
                 if wait_ms > 0:
                     break
@@ -224,6 +224,7 @@ class _LevelReader:
             log_ends_at=partition.end,
             messages=partition.end - offset,
         )
+        self._clock = _Clock(partition)
         self._advance(offset)
         return offset
 
@@ -257,22 +258,28 @@ class _Clock:
     A message that was stored before would wait as much longer, and all others behind
     it. How long it has waited nobody knows, but not for how long the clock is back: so
     it waits from then on for all of its delay, which is never too short.
+
+    Args:
+        partition: Has the messages of a level.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, partition: Partition) -> None:
         self._loop = asyncio.get_running_loop()
+        self._partition = partition
         self._back_ms = self._loop.time() * 1000
         """When it was last set back, or this began, by a clock that nobody sets."""
+        self._end = partition.end
+        """What has a lower offset was stored before that."""
         self._ahead_ms = now_ms() - self._back_ms
 
-    def left_ms(self, store_ms: int, delay_ms: int) -> int:
+    def left_ms(self, offset: int, store_ms: int, delay_ms: int) -> int:
         """How much longer a message waits that was stored at a time of day."""
         day_ms, steady_ms = now_ms(), self._loop.time() * 1000
         if day_ms - steady_ms < self._ahead_ms - _SET_BACK_MS:
-            self._back_ms = steady_ms
+            self._back_ms, self._end = steady_ms, self._partition.end
         self._ahead_ms = day_ms - steady_ms
         left_ms = store_ms + delay_ms - day_ms
-        if left_ms <= delay_ms + _SET_BACK_MS:
+        if offset >= self._end:
             return left_ms
         return min(left_ms, int(self._back_ms + delay_ms - steady_ms))
 

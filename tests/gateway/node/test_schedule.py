@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.common.clock import now_ms
+from ropeway.gateway.node import schedule
 from ropeway.gateway.node.schedule import _to_its_end, parse_levels
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.commands.send import SendReply
@@ -153,6 +154,31 @@ async def test_a_clock_that_is_set_back_holds_no_level_up_and_makes_nothing_earl
         found = await delivered(client, 2)
         assert loop.time() - began_s >= 2.9
         assert [one.body for one in found] == [b"before a restart", b"before it is set"]
+
+
+def test_no_message_waits_twice_where_a_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """By the clock it would, once the clock is back by less than ten seconds."""
+    steady_s, day_s, partition = 0, 0, SimpleNamespace(end=1)
+    loop = SimpleNamespace(time=lambda: steady_s)
+    monkeypatch.setattr(schedule.asyncio, "get_running_loop", lambda: loop)
+    monkeypatch.setattr(schedule, "now_ms", lambda: (steady_s + day_s) * 1000)
+    steady_s = 100
+    clock = schedule._Clock(partition)
+    assert clock.left_ms(0, 99_000, 5000) == 4000
+    steady_s, day_s = 101, -14
+    partition.end = 2
+    assert clock.left_ms(0, 99_000, 5000) == 5000
+    # What is stored now waits by the clock, as it is and as it will be.
+    assert clock.left_ms(2, 87_000, 5000) == 5000
+    steady_s = 106
+    assert clock.left_ms(0, 99_000, 5000) == 0
+    assert clock.left_ms(1, 99_000, 5000) == 0
+    assert clock.left_ms(2, 87_000, 5000) == 0
+    assert clock.left_ms(3, 92_000, 5000) == 5000
+    day_s = -19
+    assert clock.left_ms(3, 92_000, 5000) == 10_000
 
 
 @looped
