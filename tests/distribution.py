@@ -100,7 +100,6 @@ FIRST = [
     # The longest of the quick tier.
     "tests/power/test_power.py",
     "tests/simulation/test_simulation.py",
-    "tests/simulation/test_pulsar_client.py",
     "tests/storage/tiered/test_log.py",
     "tests/gateway/cli/test_client.py",
     "tests/gateway/cli/test_secured.py",
