@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.simulation.model import Handed, Model
-    from tests.simulation.node import Node
+    from tests.simulation.node import Clocks
 
 LATE_S = 1.0
 """What docs/timers.md allows a timed message, and a turn of popping may take."""
@@ -59,17 +59,17 @@ class Lateness:
 
     Args:
         model: Told of what came late.
-        nodes: By number, for their clocks.
+        clocks: Of brokers, by number.
         is_refused: Whether disks are full or fail: what is put off for a moment then
             waits by the clock of that moment.
     """
 
     def __init__(
-        self, model: Model, nodes: list[Node], *, is_refused: bool = False
+        self, model: Model, clocks: list[Clocks], *, is_refused: bool = False
     ) -> None:
         self._is_refused = is_refused
         self._model = model
-        self._nodes = nodes
+        self._clocks = clocks
         self._came: defaultdict[tuple[str, bytes], list[float]] = defaultdict(list)
 
     def came(
@@ -85,7 +85,8 @@ class Lateness:
             now_s: When it is seen.
         """
         by_clock_ns = store_ms * 1_000_000 - BEGAN_NS
-        stored_s = BEGAN_S + by_clock_ns / 1e9 - self._nodes[broker].ahead_s(now_s)
+        ahead_s = self._clocks[broker].most_ahead_s(now_s, now_s)
+        stored_s = BEGAN_S + by_clock_ns / 1e9 - ahead_s
         self._came[topic, body].append(min(stored_s, now_s))
 
     def is_awaited(self, one: Waiting) -> bool:
@@ -93,7 +94,7 @@ class Lateness:
         return (
             (one.topic, one.body) not in self._came
             and not self._model.is_unsure(one.acked_s)
-            and not self._nodes[one.broker].was_set
+            and not self._clocks[one.broker].was_set
         )
 
     def check(self, waiting: Iterable[Waiting], back_s: float, now_s: float) -> None:
@@ -109,13 +110,15 @@ class Lateness:
                 continue
             # What has not come comes later than now.
             times = self._came.get((one.topic, one.body), [now_s])
-            node = self._nodes[one.broker]
+            clocks = self._clocks[one.broker]
             if one.is_timed:
                 put_off_s = back_s if self._is_refused else one.acked_s
-                due_s = one.acked_s + node.set_back_s(one.asked_s, put_off_s)
+                due_s = one.acked_s + clocks.set_back_s(one.asked_s, put_off_s)
             else:
-                due_s = max(one.acked_s, back_s) + node.set_back_s(one.asked_s, back_s)
-                due_s += SET_BACK_S if node.was_set else 0.0
+                due_s = max(one.acked_s, back_s) + clocks.set_back_s(
+                    one.asked_s, back_s
+                )
+                due_s += SET_BACK_S if clocks.was_set else 0.0
             due_s += one.wait_s
             self._hold(one.body, min(times), max(due_s, back_s) + one.late_s)
 

@@ -7,6 +7,7 @@ what its documentation promises after a kill and after a power loss.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -118,6 +119,11 @@ class Model:
         """By topic and broker: how many queues were acknowledged."""
         self.clocks: list[float] = []
         """When a node's time of day was set."""
+        self.spread_s: Callable[[int, float, float], float] = lambda *_: 0.0
+        """How far apart the times of day of a broker's nodes were between two times;
+        what a queue's number says."""
+        self.trimmed_s = -math.inf
+        """What was sent before may be deleted, from a queue's beginning on."""
 
     def wrong(self, what: str) -> None:
         """Note that something should not be as it is."""
@@ -152,7 +158,7 @@ class Model:
         if sent.never:
             self.wrong(f"transaction: {short(body)} was rolled back and is in {place}")
         early_s = (sent.due_s or 0.0) - self._clock()
-        if early_s > 0 and not any(at >= sent.at_s for at in self.clocks):
+        if early_s > 0 and early_s > self.spread_s(queue_id, sent.at_s, self._clock()):
             self.wrong(f"time: {short(body)} came {early_s:.3f} s early")
         self._same(place, body, "was seen")
 
@@ -288,11 +294,25 @@ class Model:
         for place, (body, at_s) in self.seen.items():
             if self.is_unsure(at_s):
                 continue
+            if place.offset < first and self._may_be_deleted(body):
+                continue
             if place[:2] == (topic, queue_id) and place.offset not in there:
                 self.wrong(f"durable: {short(body)} was at {place}, and is gone")
 
-    def check_all(self, stored: dict[str, dict[int, list[tuple[int, bytes]]]]) -> None:
-        """Hold what all queues have against what was acknowledged."""
+    def _may_be_deleted(self, body: bytes) -> bool:
+        return body in self.sent and self.sent[body].at_s < self.trimmed_s
+
+    def check_all(
+        self,
+        stored: dict[str, dict[int, list[tuple[int, bytes]]]],
+        firsts: dict[tuple[str, int], int],
+    ) -> None:
+        """Hold what all queues have against what was acknowledged.
+
+        Args:
+            stored: Offsets and bodies, by topic and queue.
+            firsts: The first offset that each queue has, or will have.
+        """
         where: defaultdict[bytes, list[Place]] = defaultdict(list)
         for topic, queues in stored.items():
             for queue_id, found in queues.items():
@@ -302,7 +322,11 @@ class Model:
         for body, sent in self.sent.items():
             places = where[body]
             sure = not self.is_unsure(sent.acked_s)
-            if sure and sent.place is not None and sent.place not in places:
+            is_kept = sent.place is None or not (
+                self._may_be_deleted(body)
+                and sent.place.offset < firsts[sent.place.topic, sent.place.queue_id]
+            )
+            if sure and is_kept and sent.place not in [None, *places]:
                 self.wrong(
                     f"durable: {short(body)} was acknowledged at {sent.place}; gone"
                 )
@@ -330,7 +354,7 @@ class Model:
     def _check_batches(self, where: dict[bytes, list[Place]]) -> None:
         batches: defaultdict[bytes, list[int]] = defaultdict(list)
         for body, sent in self.sent.items():
-            if sent.is_batch:
+            if sent.is_batch and not self._may_be_deleted(sent.is_batch):
                 batches[sent.is_batch].append(len(where[body]))
         for first, counts in batches.items():
             if len(set(counts)) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -238,28 +237,46 @@ class Node:
         """Set the time of day forwards or back."""
         self._ahead_ns += int(by_s * 1e9)
         self._clocks.append((self._world.loop.time(), self._ahead_ns))
-        # Where another node may take over, none of its times is meant.
-        at_s = self._world.loop.time() if self._plan.copies == 1 else math.inf
-        self._model.clocks.append(at_s)
+        self._model.clocks.append(self._world.loop.time())
         if self.process is not None:
             self.process.ahead_ns = self._ahead_ns
 
+    def now_s(self) -> float:
+        """The loop's time."""
+        return self._world.loop.time()
+
+    def aheads_s(self, from_s: float, to_s: float) -> list[float]:
+        """How far its time of day was ahead at a time, and since, until another."""
+        before = [ns for since_s, ns in self._clocks if since_s <= from_s]
+        then = [ns for since_s, ns in self._clocks if from_s < since_s <= to_s]
+        return [ns / 1e9 for ns in (before[-1], *then)]
+
+
+class Clocks:
+    """The times of day of a broker's nodes, of which any may lead."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._nodes = nodes
+
     @property
     def was_set(self) -> bool:
-        """Whether its time of day was ever set."""
-        return len(self._clocks) > 1
+        """Whether one was ever set."""
+        return any(len(node._clocks) > 1 for node in self._nodes)
 
-    def ahead_s(self, at_s: float) -> float:
-        """How far its time of day was ahead."""
-        return next(ns for since_s, ns in self._clocks[::-1] if since_s <= at_s) / 1e9
+    def most_ahead_s(self, from_s: float, to_s: float) -> float:
+        """How far one was ahead between two times, at most."""
+        return max(max(node.aheads_s(from_s, to_s)) for node in self._nodes)
+
+    def least_ahead_s(self, from_s: float, to_s: float) -> float:
+        """Likewise, at least."""
+        return min(min(node.aheads_s(from_s, to_s)) for node in self._nodes)
 
     def set_back_s(self, from_s: float, to_s: float) -> float:
-        """How far its time of day has been set back since it was looked at, at most.
+        """How far the time of day has been set back since it was looked at, at most.
 
         Args:
             from_s: When that may have been,
             to_s: at the latest.
         """
-        then = [ns for since_s, ns in self._clocks if from_s < since_s <= to_s]
-        most_s = max([self.ahead_s(from_s), *(ns / 1e9 for ns in then)])
-        return most_s - self._ahead_ns / 1e9
+        now_s = self._nodes[0].now_s()
+        return self.most_ahead_s(from_s, to_s) - self.least_ahead_s(now_s, now_s)

@@ -37,6 +37,7 @@ Kind = Literal[
     "ps_cut",
     "ps_lose",
     "ps_alone",
+    "ps_trim",
 ]
 """What can go wrong; `faults` says how each is done."""
 
@@ -72,6 +73,7 @@ PULSAR_WEIGHTS: dict[Kind, int] = {
     "ps_cut": 4,
     "ps_lose": 4,
     "ps_alone": 5,
+    "ps_trim": 4,
 }
 """Those of Pulsar, and of what is between it and nodes."""
 OF_DISKS: tuple[Kind, ...] = ("slow_disk", "full_disk", "failing_sync")

@@ -7,6 +7,7 @@ still, is slow; its topics then go to another one, as they do when they are unlo
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,9 @@ BUNDLES = 4
 """Topics go from broker to broker in so many parts."""
 EXPIRE_S = (0.5, 3.0)
 """How long a dead broker's topics are said to be there still."""
+RETENTION_S = 4.5
+"""How long ago what retention deletes was closed: longer than a node takes to note
+where a partition ends. In earnest it is hours."""
 DISK_S = (2e-4, 4e-3)
 SLOW_DISK_S = (0.05, 0.5)
 METADATA_S = (2e-4, 5e-3)
@@ -144,6 +148,8 @@ class Pulsar:
         self.partitioned: dict[str, Partitioned] = {}
         self.brokers = [Broker(self, number) for number in range(brokers)]
         self._owners: dict[int, Broker | None] = {}
+        self.trimmed_s = -math.inf
+        """All that retention has deleted was stored before."""
 
     @property
     def service_url(self) -> str:
@@ -172,6 +178,19 @@ class Pulsar:
             if served is not None:
                 served.unload()
         return True
+
+    def trim(self, part: str) -> bool:
+        """Delete what was closed long enough ago; False where there is nothing.
+
+        Args:
+            part: Of the names of the topics.
+        """
+        before_s = self.network.loop.time() - RETENTION_S
+        found = [one for name, one in self.topics.items() if part in name]
+        trimmed = sum(one.trim(before_s) for one in found) > 0
+        if trimmed:
+            self.trimmed_s = before_s
+        return trimmed
 
     def owner(self, name: str) -> Broker | None:
         """Who is said to serve a topic; None: nobody at the moment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.simulation.clients import ORDERS
 from tests.simulation.pulsar_brokers import BUNDLES
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from tests.simulation.plan import Fault
     from tests.simulation.pulsar_brokers import Broker
     from tests.simulation.world import World
+
+TRIMMED = f"/{ORDERS}-partition-"
+"""Retention deletes of these: all others are kept for as long as a run lasts."""
 
 
 def _broker(world: World, fault: Fault) -> Broker:
@@ -84,6 +88,12 @@ async def _alone(world: World, node: Node, fault: Fault) -> bool:
     return True
 
 
+async def _trim(world: World, node: Node, fault: Fault) -> bool:
+    """Have retention delete what was closed some time ago, of topics of one kind."""
+    assert world.pulsar is not None
+    return world.pulsar.trim(TRIMMED)
+
+
 async def _lose(world: World, node: Node, fault: Fault) -> bool:
     """Have brokers hear a node, which hears nothing of them, and then lose both."""
     assert world.pulsar is not None
@@ -108,4 +118,5 @@ DOING: dict[str, Callable[[World, Node, Fault], Awaitable[bool]]] = {
     "ps_cut": _cut,
     "ps_lose": _lose,
     "ps_alone": _alone,
+    "ps_trim": _trim,
 }

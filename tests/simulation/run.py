@@ -24,7 +24,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.lateness import Lateness
 from tests.simulation.loop import BEGAN_S, StuckError
 from tests.simulation.model import Model, short
-from tests.simulation.node import Node
+from tests.simulation.node import Clocks, Node
 from tests.simulation.plan import CLIENTS
 from tests.simulation.pulsar_brokers import Pulsar
 from tests.simulation.quiet import SILENCE_S, quiet
@@ -124,11 +124,17 @@ class Run:
         ]
         self.brokers = self.nodes[:: plan.copies]
         """One node of each broker: the others send on what they are asked."""
+        self.clocks = [
+            Clocks(self.nodes[at : at + plan.copies])
+            for at in range(0, len(self.nodes), plan.copies)
+        ]
+        self.model.spread_s = self._spread_s
         self.faults = Faults(world, self.nodes)
         kinds = {fault.kind for fault in plan.faults}
         is_refused = bool(kinds & {"full_disk", "failing_sync"})
         is_refused = is_refused or plan.log == "pulsar"
-        self.lateness = Lateness(self.model, self.brokers, is_refused=is_refused)
+        self.lateness = Lateness(self.model, self.clocks, is_refused=is_refused)
+        self._firsts: dict[tuple[str, int], int] = {}
         self._read_to: dict[tuple[str, int], int] = {}
         """How far topics have been read that clients do not see as they are."""
         self.stored: dict[str, dict[int, list[tuple[int, bytes]]]] = {}
@@ -143,6 +149,10 @@ class Run:
         self.model.killed()
         if self.model.clocks:
             self.model.set_boots.append(self.world.loop.time())
+
+    def _spread_s(self, queue_id: int, from_s: float, to_s: float) -> float:
+        clocks = self.clocks[queue_id // clients.BROKER]
+        return clocks.most_ahead_s(from_s, to_s) - clocks.least_ahead_s(from_s, to_s)
 
     def _shows(self, host: str, data: bytes) -> None:
         """See that a node shows a client nothing that a power loss could take."""
@@ -277,9 +287,10 @@ class Run:
     def longest_wait_s(self) -> float:
         """How long a message may wait for its time by a clock that was set back."""
         back_s = sum(
-            -fault.for_s
+            abs(fault.for_s)
             for fault in self.plan.faults
-            if fault.kind == "clock" and fault.for_s < 0
+            # Where a node is ahead, one that is not may have its messages next.
+            if fault.kind == "clock" and (fault.for_s < 0 or self.plan.copies > 1)
         )
         return 6.0 + back_s
 
@@ -335,6 +346,7 @@ class Run:
         found = []
         if topic in CHECKED:
             found = self.stored.setdefault(topic, {}).setdefault(there, [])
+            self._firsts.setdefault((topic, there), first)
         at = self._read_to.get((topic, there), first)
         while at < end:
             header = pulling(topic, at, queue_id=queue_id, group="lookers")
@@ -356,17 +368,17 @@ class Run:
     async def _look(self) -> None:
         """Hold what is there against the model."""
         await self._look_once()
+        if self.world.pulsar is not None:
+            self.model.trimmed_s = self.world.pulsar.trimmed_s
         for topic, queues in self.stored.items():
             for queue_id, found in queues.items():
-                first = found[0][0] if found else 0
+                first = self._firsts[topic, queue_id]
                 self.model.check_queue(topic, queue_id, first, found)
-        self.model.check_all(self.stored)
+        self.model.check_all(self.stored, self._firsts)
 
     def _late(self, back_s: float) -> None:
         """See that what waited for its time came when it should."""
         model, lateness = self.model, self.lateness
-        if model.clocks and self.plan.copies > 1:
-            return  # Each node has a time of its own.
         now_s = self.world.loop.time()
         lateness.check([*model.waiting, *model.undecided], back_s, now_s)
         # What cannot be stored again twice is tried again after half a minute, and
