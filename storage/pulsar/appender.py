@@ -294,15 +294,18 @@ class Appender:
             self.fail(str(error))
             return
         flights = self._flights
+        if not flights:
+            return  # It has ended meanwhile, and answered all that was on its way.
         flight = flights.popleft()
         traffic = self._traffic
         traffic.heard_at = _now()
         if not flights:
             del traffic.appenders[self]
         self._stored(flight, position)
-        if self._unknown:
-            self._settle()
-        else:
+        if self._unknown and not flights:
+            # All that was sent has been stored: it goes on.
+            self._unknown, self.refusal = False, None
+        elif not self._unknown:
             traffic.waiting_bytes -= flight.bytes
             offset = flight.base_offset
             for records, _, done, _ in flight.appends:
@@ -322,12 +325,6 @@ class Appender:
                 self._drains.append((offset, stored))
             elif not stored.done():
                 stored.set_result(None)
-
-    def _settle(self) -> None:
-        """After an unknown outcome: go on when all that was sent has been stored."""
-        if not self._flights:
-            self._unknown = False
-            self.refusal = None
 
     def give_up(self) -> None:
         """Answer all that is on its way, for Pulsar does not; packs stay in flight."""

@@ -1,4 +1,4 @@
-"""Appends that no message of Pulsar can carry: how they are cut, and how they end."""
+"""How appends end, and those that no message of Pulsar can carry."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ async def test_what_was_sent_in_part_is_answered_once_and_nothing_fails():
     assert (name, offset) == ("large", -1)
     assert isinstance(error, OutcomeUnknownError)
     assert [one["event"] for one in logs] == ["appends of unknown outcome"]
+
+
+@looped
+async def test_a_receipt_that_comes_after_the_end_is_nothing():
+    way = Way()
+    way.append("a", b"1")
+    await tick()
+    way.appender.fail("another node has it")
+    way.broker.acknowledge()
+    ((_, _, error),) = way.told
+    assert isinstance(error, OutcomeUnknownError)
+    assert (way.end, way.traffic.waiting_bytes) == (0, 0)
