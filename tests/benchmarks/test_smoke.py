@@ -217,6 +217,14 @@ def test_ropeway_on_pulsar_is_compared_with_all_that_there_is() -> None:
 
 
 @needs_gcc
+def test_a_mirror_is_compared_with_plain_pulls() -> None:
+    few = ["--messages=3200", "--rounds=1", "--seconds=1", "--ropeway-only"]
+    found = rows(run("mirroring", *few))
+    for name in ("pull, C", "pull, Python", "mirror", "following"):
+        assert float(found[name][0].replace(",", "")) > 0
+
+
+@needs_gcc
 @pytest.mark.jvm
 @pytest.mark.server
 @pytest.mark.slow
