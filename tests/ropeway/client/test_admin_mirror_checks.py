@@ -79,7 +79,7 @@ async def test_a_mirror_is_equal_and_one_that_is_behind_lacks_messages(
         pairs = await both.mirror.prepare(topic)
         assert await both.mirror.pairs(topic) == pairs
         assert await both.verified(pairs) == [equal(0), equal(0)]
-        await send(both.producer, topic, 151)
+        await send(both.producer, topic, 151, source=both.source)
         assert await both.verified(pairs) == [
             equal(0, missing=76),
             equal(0, missing=75),
@@ -90,7 +90,7 @@ async def test_a_mirror_is_equal_and_one_that_is_behind_lacks_messages(
         )
         assert copied == 151
         assert found == [equal(76), equal(75)]
-        await send(both.producer, topic, 1)
+        await send(both.producer, topic, 1, source=both.source)
         assert await both.verified(pairs) == [equal(76, missing=1), equal(75)]
 
 
@@ -181,7 +181,7 @@ async def test_groups_go_on_at_the_same_offsets_or_are_told(
     name_server, topic, group, target
 ):
     async with two(name_server, target.name_server, topic) as both:
-        await send(both.producer, topic, 6)
+        await send(both.producer, topic, 6, source=both.source)
         pairs = await both.mirror.prepare(topic)
         await copy_all(both.mirror, pairs)
         for admin in (both.source, both.here):

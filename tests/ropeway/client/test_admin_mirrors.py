@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +23,13 @@ from ropeway.client.admin_offsets import committed
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.gateway.wire import message as stored
 from ropeway.testing import running_gateway
-from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario
+from tests.ropeway.client.scenario import (
+    CONSUMER,
+    PATIENT,
+    PRODUCER,
+    eventually,
+    scenario,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +45,15 @@ def target() -> Iterator[Gateway]:
         yield gateway
 
 
-async def send(producer: Producer, topic: str, count: int) -> None:
-    """Messages to both queues of a topic, with tags, keys and properties."""
+async def send(
+    producer: Producer, topic: str, count: int, *, source: Admin | None = None
+) -> None:
+    """Messages to both queues of a topic, with tags, keys and properties.
+
+    A broker of RocketMQ shows what it has acknowledged a little later.
+    """
     queues = await producer.queues(topic)
+    ends: dict[MessageQueue, int] = {}
     for number in range(count):
         message = Message(
             topic,
@@ -48,7 +62,15 @@ async def send(producer: Producer, topic: str, count: int) -> None:
             keys=(f"k{number}", "all"),
             properties={"colour": "blue"},
         )
-        await producer.send(message, queue=queues[number % 2])
+        sent = await producer.send(message, queue=queues[number % 2])
+        ends[sent.queue] = sent.queue_offset + 1
+    if source is not None:
+        for queue, end in ends.items():
+            await eventually(partial(_end, source, queue), partial(operator.le, end))
+
+
+async def _end(admin: Admin, queue: MessageQueue) -> int:
+    return (await admin.span(queue)).end
 
 
 async def copy_all(mirror: Mirror, pairs: list[Pair]) -> int:
@@ -93,7 +115,7 @@ async def test_each_message_keeps_queue_offset_properties_and_times(
         Producer(name_server, f"p-{topic}", config=PRODUCER) as producer,
     ):
         await source.create_topic(topic, 2)
-        await send(producer, topic, 75)
+        await send(producer, topic, 75, source=source)
         mirror = Mirror(source, here)
         pairs = await mirror.prepare(topic)
         assert await copy_all(mirror, pairs) == 75
@@ -102,7 +124,7 @@ async def test_each_message_keeps_queue_offset_properties_and_times(
         (config,) = await here.topic_configs(topic)
         assert (config.perm, config.read_queue_nums) == (4, 2)
         # Another process goes on where this one ended.
-        await send(producer, topic, 10)
+        await send(producer, topic, 10, source=source)
         again = Mirror(source, here)
         pairs = await again.prepare(topic)
         assert await copy_all(again, pairs) == 10
@@ -153,7 +175,7 @@ async def test_what_is_no_mirror_is_refused(name_server, topic, target):
         await send(ours, topic, 1)
         with pytest.raises(AdminError, match="ends at 1 at the target and at 0"):
             await mirror.prepare(topic)
-        await send(producer, topic, 3)
+        await send(producer, topic, 3, source=source)
         with pytest.raises(AdminError, match="another message at offset 0"):
             await mirror.prepare(topic)
         with pytest.raises(TopicNotFoundError, match="nosuch"):
@@ -170,7 +192,7 @@ async def test_a_group_goes_on_at_the_same_offsets(name_server, topic, target):
         PullConsumer(name_server, group, config=CONSUMER) as consumer,
     ):
         await source.create_topic(topic, 2)
-        await send(producer, topic, 6)
+        await send(producer, topic, 6, source=source)
         consumer.subscribe(topic)
         read = 0
         async with asyncio.timeout(120):
