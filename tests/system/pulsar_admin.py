@@ -6,6 +6,7 @@ import shlex
 import subprocess
 from typing import TYPE_CHECKING
 
+from tests import jvm
 from tests.system.pulsar import LOG4J
 
 if TYPE_CHECKING:
@@ -40,16 +41,21 @@ def pulsar_admin(pulsar: Pulsar, directory: Path, command: str, token: str) -> s
     )
     log4j = directory / "log4j2.xml"
     log4j.write_text(LOG4J)
-    done = subprocess.run(
-        [
-            *["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
-            *[f"-Dlog4j.configurationFile={log4j}", "-cp", pulsar.classpath],
-            *[TOOL, str(settings), *arguments],
-        ],
-        capture_output=True,
+    asked = [
+        *["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+        *[f"-Dlog4j.configurationFile={log4j}", "-cp", pulsar.classpath],
+        *[TOOL, str(settings), *arguments],
+    ]
+    with subprocess.Popen(
+        jvm.command(asked, shares=True),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+            jvm.wait(process)
+    assert process.returncode == 0, f"{command}: {said}"
+    return said

@@ -13,7 +13,7 @@ from tests.system.pulsar import (
     START_SECONDS,
     VERSION,
     classpath,
-    rest,
+    let_rest,
 )
 
 SMALL = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -90,7 +90,7 @@ class Server:
         except StartError:
             self._process = None
             raise
-        rest(self._process.pid)
+        let_rest(self._process.pid)
 
     def kill(self) -> None:
         """End it without warning, where it runs."""
