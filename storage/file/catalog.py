@@ -297,7 +297,7 @@ def open_catalog(directory: Path, new_log_id: int, *, skip: bool) -> Catalog:
         skip: Go on without lines that are damaged.
 
     Raises:
-        LogDamagedError: A line before the last is not what was written.
+        LogDamagedError: A line that was synced is not what was written.
         LogError: A newer program made it.
     """
     path = directory / NAME
@@ -343,6 +343,11 @@ def load(path: Path, *, skip: bool) -> Catalog | None:
                 'on_damage="skip" to go on without it'
             )
         place += len(lines[number - 1]) + 1
+    if len(lines) < header.lines and not skip:
+        raise LogDamagedError(
+            f"{path}, line {len(lines) + 1}: it had {header.lines} lines at the last "
+            'start; open with on_damage="skip" to go on without the rest'
+        )
     return catalog
 
 
@@ -357,11 +362,12 @@ def _is_torn(
         place: Where it begins.
         later: The lines behind it.
     """
+    if number <= header.lines:
+        return False  # it was there at the last start, and synced
     if not later:
         return True
-    # Files of older programs do not tell.
-    if number <= max(header.lines, 1) or not header.lines:
-        return False
+    if not header.lines:
+        return False  # files of older programs do not tell
     known = (one for one in later if isinstance(one, Line))
     return all(one.durable <= place for one in known)
 

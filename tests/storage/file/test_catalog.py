@@ -152,16 +152,24 @@ def test_a_sync_is_not_told_where_the_disk_is_full_and_nothing_is_lost(
     catalog.close()
 
 
-def test_a_damaged_line_that_was_there_at_the_start_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whole", "damaged", "line"),
+    [(b'"a"', b'"x"', 2), (b'"b"', b'"x"', 3), (b"}\n", b"}\x0b", 3)],
+)
+def test_a_damaged_line_that_was_there_at_the_start_is_refused(
+    tmp_path: Path, whole: bytes, damaged: bytes, line: int
+) -> None:
     catalog = opened(tmp_path)
     catalog.create("a", [0])
     catalog.create("b", [0])
     catalog.close()
     opened(tmp_path).close()
     path = tmp_path / "partitions"
-    path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"'))
-    with pytest.raises(LogDamagedError, match="line 2"):
+    before, _, behind = path.read_bytes().rpartition(whole)
+    path.write_bytes(before + damaged + behind)
+    with pytest.raises(LogDamagedError, match=f"line {line}"):
         opened(tmp_path)
+    opened(tmp_path, skip=True).close()
 
 
 def test_a_damaged_line_in_a_file_of_an_older_program_is_refused(
