@@ -23,7 +23,7 @@ from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.store import Store
 from ropeway.routing.api import RouteError
-from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.api import LogError, LogUnavailableError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +71,7 @@ class Journal:
         self._read_to = 0
         self._caught_up = asyncio.Event()
         self._tasks = Tasks()
+        self._opening: asyncio.Task[None] | None = None
         self._store = IndexThread[Store]("pops", Store, directory)
         self.run = self._store.run
         self.lost = self._store.lost
@@ -127,6 +128,8 @@ class Journal:
     async def close(self) -> None:
         """Release the store. What it is told from now on is in the log alone."""
         self._caught_up.clear()
+        if self._opening is not None:
+            self._opening.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._store.close()
         self._ahead.clear()
@@ -193,6 +196,17 @@ class Journal:
             partition.append(records, self._clock(), done)
         except LogError as error:
             self._failed(changes, written, error)
+            if isinstance(error, NotReadyError) and self._opening is None:
+                # Another node may have had it, or it was closed: nobody else opens it.
+                self._opening = asyncio.ensure_future(self._open_again())
+
+    async def _open_again(self) -> None:
+        try:
+            await self._log.ready(names.POP_TOPIC)
+        except LogError as error:
+            log.warning("the ledger of pops cannot be opened", reason=str(error))
+        finally:
+            self._opening = None
 
     def _records(
         self, topic: ServedTopic, offset: int, changes: Sequence[Change]

@@ -15,7 +15,7 @@ from ropeway.gateway.pop import store
 from ropeway.gateway.pop.journal import Journal
 from ropeway.gateway.pop.store import Store
 from ropeway.gateway.wire import message
-from ropeway.storage.api import LogBusyError, LogUnavailableError
+from ropeway.storage.api import LogBusyError, LogUnavailableError, NotReadyError
 from tests.broker_contexts import broker_of
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, running, until
@@ -128,6 +128,31 @@ async def test_what_the_log_refuses_did_not_happen(
         await until(lambda: not one.journal.is_writing())
         assert await one.all() == [1]
         assert await one.journal.get(change(1, clock)[0]) != b""
+
+
+@looped
+async def test_a_partition_that_was_closed_is_opened_again(tmp_path: Path, monkeypatch):
+    """Nobody else does: clients do not ask for it."""
+    clock, opened = Clock(), []
+    async with kept(tmp_path, clock) as (app, one):
+        await one.journal.put([change(1, clock)])
+        (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
+
+        def refuse(_partition, _records, _store_ms, _done):
+            raise NotReadyError(names.POP_TOPIC)
+
+        async def ready(_log, topic, _numbers=None):
+            opened.append(topic)
+            monkeypatch.undo()
+
+        monkeypatch.setattr(type(partition), "append", refuse)
+        monkeypatch.setattr(type(app.node.log), "ready", ready)
+        with pytest.raises(NotReadyError):
+            await one.journal.put([change(2, clock)])
+        await until(lambda: opened == [names.POP_TOPIC])
+        await one.journal.put([change(2, clock)])
+        await until(lambda: len(one.applied) == 2)
+        assert await one.all() == [1, 2]
 
 
 @looped
