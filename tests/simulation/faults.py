@@ -224,6 +224,25 @@ class Faults:
         node.start()
         return flipped is not None
 
+    async def _rot(self, fault: Fault) -> bool:
+        node = self._node(fault)
+        if node.app is None:
+            return False
+        node.kill()
+        rotten = damage.rot(node.machine, fault.number)
+        if rotten is not None and rotten.is_in_journal:
+            node.damage = rotten
+            node.start()
+            await node.refuses()
+            node.damage = None
+            rotten.undo()
+        elif rotten is not None:
+            node.verify(rotten)
+            if not rotten.is_in_index:
+                rotten.undo()
+        node.start()
+        return rotten is not None
+
 
 DOING: dict[str, Callable[[Faults, Fault], Awaitable[bool]]] = {
     "kill": Faults._kill,
@@ -241,4 +260,5 @@ DOING: dict[str, Callable[[Faults, Fault], Awaitable[bool]]] = {
     "failing_sync": Faults._failing_sync,
     "twin": Faults._twin,
     "flip": Faults._flip,
+    "rot": Faults._rot,
 }

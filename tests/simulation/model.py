@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,9 +267,18 @@ class Model:
             self._lives[key] += 2 * self._copies[key]
             self._copies[key] *= 2
 
-    def unsure(self) -> None:
-        """Pulsar did not say what it stored: who tries again may store it twice."""
-        self.kills.append(self._clock())
+    def unsure(self, partition: str) -> None:
+        """Pulsar did not say what it stored: who tries again may store it twice.
+
+        What was popped and went to the ledger, or back, is there twice then.
+        """
+        now = self._clock()
+        self.kills.append(now)
+        if names.POP_TOPIC in partition or names.RETRY_PREFIX in unquote(partition):
+            for key, last in self._popped.items():
+                if max(last.asked_s, last.acked_s) > now - IN_FLIGHT_S:
+                    self._lives[key] += 1
+                    self._copies[key] += 1
 
     def lost_power(self, *, is_sync: bool) -> None:
         """A machine lost its power: with `async`, what is new may be gone."""
@@ -307,12 +319,7 @@ class Model:
         stored: dict[str, dict[int, list[tuple[int, bytes]]]],
         firsts: dict[tuple[str, int], int],
     ) -> None:
-        """Hold what all queues have against what was acknowledged.
-
-        Args:
-            stored: Offsets and bodies, by topic and queue.
-            firsts: The first offset that each queue has, or will have.
-        """
+        """Hold what queues have, from their first offsets on, against what was said."""
         where: defaultdict[bytes, list[Place]] = defaultdict(list)
         for topic, queues in stored.items():
             for queue_id, found in queues.items():

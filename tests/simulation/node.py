@@ -19,6 +19,7 @@ from ropeway.gateway.config import (
 )
 from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.file.verify import verify
 from tests.simulation import routes
 from tests.simulation.clients import PORT
 from tests.simulation.lateness import CHECKS, INTERVAL_MS, TIMEOUT_MS
@@ -117,8 +118,8 @@ class Node:
         self.may_fail_until_s = max(self.may_fail_until_s, until_s)
 
     def start(self) -> None:
-        """Begin a process, unless one runs."""
-        if self.process is not None:
+        """Begin a process, unless one runs, or the machine has no power."""
+        if self.process is not None or self._world.network.is_dark(self.host):
             return
         self._count += 1
         process = self._world.process(f"{self.name}.{self._count}", self.host)
@@ -225,6 +226,12 @@ class Node:
                 self._model.wrong(f"damage: no start has found {damage}")
                 return
             await asyncio.sleep(0.01)
+
+    def verify(self, damage: Damage) -> None:
+        """See that a check of the log, which is closed, finds what is damaged."""
+        problems = verify(damage.path.parent).problems
+        if not any(str(damage.path) in one for one in problems):
+            self._model.wrong(f"damage: no check finds {damage}")
 
     async def stop(self) -> None:
         """Have the process end in order, and wait for it."""

@@ -24,6 +24,7 @@ Kind = Literal[
     "failing_sync",
     "twin",
     "flip",
+    "rot",
     "zk_expire",
     "zk_drop",
     "zk_lose",
@@ -78,7 +79,7 @@ PULSAR_WEIGHTS: dict[Kind, int] = {
 """Those of Pulsar, and of what is between it and nodes."""
 OF_DISKS: tuple[Kind, ...] = ("slow_disk", "full_disk", "failing_sync")
 """Those of which nodes on Pulsar notice little: they keep nothing on a disk."""
-RARE_WEIGHTS: dict[Kind, int] = {"twin": 2, "flip": 1}
+RARE_WEIGHTS: dict[Kind, int] = {"twin": 2, "flip": 1, "rot": 2}
 """Those of which a run has few: each takes a start."""
 assert {*WEIGHTS, *ROUTE_WEIGHTS, *PULSAR_WEIGHTS, *RARE_WEIGHTS} == {*get_args(Kind)}
 

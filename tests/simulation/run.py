@@ -115,7 +115,6 @@ class Run:
             world.zookeeper = Ensemble(world.network, chance)
         if plan.log == "pulsar":
             world.pulsar = Pulsar(world.network, world.chance("pulsar"))
-            world.taking_over = self._taking_over
             world.unsure = self.model.unsure
             world.leads = States(world, self.model).leads
         self.nodes = [
@@ -143,12 +142,6 @@ class Run:
         world.network.tap = self._tap
         if plan.flush == "sync" and plan.log == "embedded":
             world.network.shows = self._shows
-
-    def _taking_over(self) -> None:
-        """A node begins to lead: what only the last one knew is gone, as by a kill."""
-        self.model.killed()
-        if self.model.clocks:
-            self.model.set_boots.append(self.world.loop.time())
 
     def _spread_s(self, queue_id: int, from_s: float, to_s: float) -> float:
         clocks = self.clocks[queue_id // clients.BROKER]

@@ -42,6 +42,10 @@ class States:
                 )
         self._led.append((here, state))
         self._knows_all(state)
+        # What only the last leader knew is gone, as by a kill.
+        self._model.killed()
+        if self._model.clocks:
+            self._model.set_boots.append(now_s)
 
     def _knows_all(self, state: PulsarState) -> None:
         assert self._world.pulsar is not None

@@ -33,7 +33,6 @@ from ropeway.common import system
 from ropeway.gateway import server
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.node import node as node_module
-from ropeway.gateway.node.leadership import Leadership
 from ropeway.gateway.pop.in_flight import PopQueue
 from ropeway.gateway.processors.context import Context
 from ropeway.gateway.processors.pop import _Pop
@@ -137,12 +136,11 @@ class World:
         """Where the routes of several nodes are."""
         self.pulsar: Pulsar | None = None
         """Where the messages of nodes are, unless they keep them themselves."""
-        self.taking_over: Callable[[], None] = lambda: None
-        """Told when a node begins to lead its broker."""
         self.leads: Callable[[PulsarState], None] = lambda _: None
         """Told when a node begins to write its broker's state."""
-        self.unsure: Callable[[], None] = lambda: None
-        """Told when a node does not hear whether Pulsar has stored something."""
+        self.unsure: Callable[[str], None] = lambda _: None
+        """Told of which partition a node does not hear whether Pulsar has stored what
+        it appended."""
         self.graveyard: list[Any] = []
         """What dead processes have left; it ends with the run, and not before."""
         self._numbers: dict[int, tuple[object, int]] = {}
@@ -213,14 +211,12 @@ class World:
         patch(server, "bind", self.network.listen)
         patch(Rest, "_exchange", exchange)
         patch(appender, "_now", loop.time)
-        patch(
-            Leadership,
-            "_take_over",
-            self._telling("taking_over", Leadership._take_over),
-        )
         patch(PulsarState, "take_over", self._leading(PulsarState.take_over))
-        answer_all = appender.Appender._answer_all
-        patch(appender.Appender, "_answer_all", self._telling("unsure", answer_all))
+        patch(
+            appender.Appender,
+            "_answer_all",
+            self._telling_which(appender.Appender._answer_all),
+        )
         patch(session, "make_client", self._zookeeper_client)
         patch(session, "threading", SimpleNamespace(Thread=self._thread))
         patch(node_module, "_BOOTED_MS", Booted())
@@ -251,14 +247,14 @@ class World:
             if collects:
                 gc.enable()
 
-    def _telling(self, whom: str, real: Any) -> Any:
-        """A method that tells somebody before it does what it does."""
+    def _telling_which(self, real: Any) -> Any:
+        """`Appender._answer_all`, which tells of which partition it is."""
 
-        def told(*given: Any) -> Any:
-            getattr(self, whom)()
-            return real(*given)
+        def answer_all(one: appender.Appender, reason: str) -> None:
+            self.unsure(one._name)
+            real(one, reason)
 
-        return told
+        return answer_all
 
     def _leading(self, real: Any) -> Any:
         """`PulsarState.take_over`, which tells when it is done."""
