@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Record = tuple[Any, Any, int]
     """Key, value, and time in milliseconds since 1970."""
@@ -136,6 +136,8 @@ def arrow_function(
     outgoing: Outgoing,
     dead: Dead | None = None,
     aside: tuple[Split, Carry] | None = None,
+    *,
+    at_once_bytes: int = 0,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow` that runs steps one behind the other.
 
@@ -145,15 +147,13 @@ def arrow_function(
         outgoing: Writes records.
         dead: Takes what a step failed at; without, the function fails.
         aside: Tells what travels with the records, and writes that.
+        at_once_bytes: Records are written together that come of so many bytes read.
     """
     all_steps = tuple(steps)
 
-    def through(records: list[Record]) -> list[Record]:
-        for step in all_steps:
-            records = [made for one in records for made in step(*one)]
-        return records
-
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[Record] = []
+        held_bytes = 0
         for given in batches:
             batch = given
             if aside is not None:
@@ -161,27 +161,37 @@ def arrow_function(
                 batch, carried = split(given)
                 if carried.num_rows:
                     yield carry(carried)
-            records = list(incoming(batch))
-            try:
-                made = through(records)
-            except StepError:
-                if dead is None:
-                    raise
-                made = _survivors(records, through, dead)
-            yield outgoing(made)
+            held += _made(list(incoming(batch)), all_steps, dead)
+            held_bytes += batch.nbytes
+            if held_bytes >= at_once_bytes:
+                yield outgoing(held)
+                held, held_bytes = [], 0
+        if held:
+            yield outgoing(held)
 
     return run
 
 
-def _survivors(
-    records: list[Record], through: Callable[[list[Record]], list[Record]], dead: Dead
+def _through(records: list[Record], steps: Sequence[Step]) -> list[Record]:
+    for step in steps:
+        records = [made for one in records for made in step(*one)]
+    return records
+
+
+def _made(
+    records: list[Record], steps: Sequence[Step], dead: Dead | None
 ) -> list[Record]:
-    """What steps make of records, one by one, of which some fail."""
+    """What steps make of records; where some fail, of the others."""
+    try:
+        return _through(records, steps)
+    except StepError:
+        if dead is None:
+            raise
     made: list[Record] = []
     failed: list[tuple[Record, StepError]] = []
     for one in records:
         try:
-            made += through([one])
+            made += _through([one], steps)
         except StepError as error:
             failed.append((one, error))
     dead(failed)

@@ -56,6 +56,8 @@ ONTO: dict[Operator, str] = {
     Operator.PRINT: "foreachBatch",
 }
 
+_BUNDLED_BYTES = 16 * 1024 * 1024
+"""What a task reads becomes a row a key, for each such part of it."""
 _OWN_WINDOWS = "withWatermark, groupBy(key).transformWithState, timers"
 """Of windows that fire early or idle, tell what is late, or are mirrored."""
 
@@ -79,7 +81,12 @@ class Frame:
         return replace(self, steps=(*self.steps, records.named(name, step)))
 
     def run(
-        self, outgoing: Outgoing, columns: str, carry: Carry | None = None
+        self,
+        outgoing: Outgoing,
+        columns: str,
+        carry: Carry | None = None,
+        *,
+        at_once_bytes: int = 0,
     ) -> DataFrame:
         """The table behind the steps.
 
@@ -87,10 +94,12 @@ class Frame:
             outgoing: Writes records.
             columns: What it writes.
             carry: Writes what travels with them; by default as it is.
+            at_once_bytes: Records are written together that come of so many bytes.
         """
         aside = self.split and (self.split, carry or _as_it_is)
         function = records.arrow_function(
-            self.incoming, self.steps, outgoing, self.dead, aside
+            *(self.incoming, self.steps, outgoing, self.dead, aside),
+            at_once_bytes=at_once_bytes,
         )
         return self.table.mapInArrow(function, columns)
 
@@ -255,7 +264,9 @@ def _aggregate(node: Node, parents: list[Frame], site: Site) -> Frame:
     processor = Accumulating(
         node.name, node.arguments["make"], parent.dead, site.mirror(node)
     )
-    bundled = parent.run(bundles.to_bundles, records.RECORDS)
+    bundled = parent.run(
+        bundles.to_bundles, records.RECORDS, at_once_bytes=_BUNDLED_BYTES
+    )
     table = site.stateful(node, bundled, processor, records.RECORDS)
     return parent.behind(table, bundles.from_bundles)
 

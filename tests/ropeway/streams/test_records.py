@@ -43,6 +43,31 @@ def test_steps_run_one_behind_the_other() -> None:
     assert list(records.from_records(batch)) == [("a", "a", 6), ("b", "b", 6)]
 
 
+def test_records_of_several_batches_are_written_together() -> None:
+    messages = [
+        pa.RecordBatch.from_arrays(
+            [pa.array([text]), pa.array([5000], records.TIME)],
+            names=["value", "timestamp"],
+        )
+        for text in "abcde"
+    ]
+    size = messages[0].nbytes
+
+    def rows(at_once_bytes: int) -> list[int]:
+        """How many records each batch has that comes out."""
+        run = records.arrow_function(
+            records.from_messages,
+            [],
+            records.to_records,
+            at_once_bytes=at_once_bytes,
+        )
+        return [one.num_rows for one in run(iter(messages))]
+
+    assert rows(0) == rows(size) == [1] * 5
+    assert rows(size + 1) == [2, 2, 1]
+    assert rows(100 * size) == [5]
+
+
 def test_a_step_that_fails_says_its_name_and_at_what() -> None:
     step = records.named("divide", lambda k, v, t: [(k, 1 / v, t)])
     with pytest.raises(StepError, match="step 'divide' failed at 0: ZeroDivisionError"):
