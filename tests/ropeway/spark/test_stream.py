@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from typing import TYPE_CHECKING
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from ropeway.client import MessageQueue
+from ropeway.client import Admin, MessageQueue, MessagesGoneError
 from ropeway.spark.options import read_options
 from ropeway.spark.stream import StreamReader, share
 from ropeway.testing import running_gateway
+from tests.ropeway.client.scenario import PATIENT
 from tests.spark_session import Topics
 from tests.system.process import free_ports
 
@@ -72,6 +74,38 @@ def test_a_stream_follows_its_topic_and_stores_how_far_it_is(
     )
     assert again.initialOffset() == end
     again.stop()
+
+
+def test_a_topic_that_was_made_again_is_an_error_or_is_read_anew(
+    ropeway_topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = ropeway_topics.make(1)
+    ropeway_topics.send(topic, ["a", "b", "c"])
+    given = {"nameServer": ropeway_topics.name_server, "topic": topic}
+    given["startingOffsets"] = "earliest"
+    lenient = StreamReader(
+        read_options({**given, "failOnDataLoss": "false"}), ["value"]
+    )
+    end = lenient.latestOffset(lenient.initialOffset(), ReadAllAvailable())
+    assert end == {topic: {"broker-0:0": 3}}
+
+    async def make_again() -> None:
+        async with Admin(ropeway_topics.name_server, config=PATIENT) as admin:
+            await admin.delete_topic(topic)
+            await admin.create_topic(topic, 1)
+
+    asyncio.run(make_again())
+    ropeway_topics.send(topic, ["anew"])
+    strict = StreamReader(read_options(given), ["value"])
+    with pytest.raises(MessagesGoneError, match="from offset 3, and ends at 1: the to"):
+        strict.latestOffset(end, ReadAllAvailable())
+    strict.stop()
+    later = lenient.latestOffset(end, ReadAllAvailable())
+    assert later == {topic: {"broker-0:0": 1}}
+    (task,) = lenient.partitions(end, later)
+    assert [row["value"] for row in rows(lenient.read(task))] == [b"anew"]
+    assert "the queue is read anew" in caplog.text
+    lenient.stop()
 
 
 def test_a_stream_that_has_read_nothing_yet_warns_of_no_group(
