@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import time
+from contextlib import aclosing, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,9 @@ from ropeway.client import (
     Producer,
     RemotingError,
     admin_copies,
+    admin_groups,
+    admin_offsets,
+    admin_topics,
 )
 from ropeway.client.admin_cut_over import STORED, CutOver
 from ropeway.client.admin_finish import Finish
@@ -23,14 +27,22 @@ from ropeway.client.admin_rollback import RETURNED, SENT_BACK, Rollback
 from ropeway.gateway.wire.commands.admin import CreateTopic
 from ropeway.gateway.wire.commands.mirrors import MirrorMessages
 from ropeway.testing import running_gateway
-from tests.ropeway.client.scenario import PATIENT, PRODUCER, scenario, until
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    PRODUCER,
+    eventually,
+    scenario,
+    until,
+)
 from tests.ropeway.client.test_admin_cut_over import KilledError, led_to
 from tests.system.cluster import SHORT_SESSION_MS, Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from ropeway.client.message import MessageQueue
+    from ropeway.gateway.wire.message import Message as StoredMessage
     from ropeway.testing import Gateway
     from tests.system.pulsar import Pulsar
     from tests.system.rocketmq import RocketMQ
@@ -44,6 +56,7 @@ pytestmark = pytest.mark.slow
 TOPICS = 12
 """Each is moved by a command that meets a kill, and taken back by another one."""
 _LOOKS = 60
+SENT = 300
 MOVING, TAKING_BACK = 80, 190
 """About so many requests have a cut-over and a rollback."""
 
@@ -176,6 +189,96 @@ async def test_another_node_leads_on_when_one_dies_while_messages_are_held(
         finally:
             await asyncio.to_thread(cluster.kill)
     assert kills == 2 * len(topics)
+
+
+@scenario
+async def test_a_mirror_goes_on_where_its_source_is_lost_and_hands_back():
+    topic, group = "orders", "kitchen"
+    with (
+        running_gateway(options=("--broker", "west-0")) as west,
+        led_to(west.name_server) as east,
+    ):
+        acknowledged: list[tuple[int, bytes, float]] = []
+        async with (
+            Admin(east.name_server, config=PATIENT) as there,
+            Admin(west.name_server, config=PATIENT) as here,
+            Producer(east.name_server, "p", config=PRODUCER) as producer,
+        ):
+            await there.create_topic(topic, 1)
+            for admin in (there, here):
+                await admin_groups.create(admin, group, {})
+            mirror = Mirror(there, here)
+            (pair,) = await mirror.prepare(topic)
+
+            async def send() -> None:
+                for number in count():
+                    body = b"%d" % number
+                    sent = await producer.send(Message(topic, body))
+                    acknowledged.append((sent.queue_offset, body, time.monotonic()))
+                    await asyncio.sleep(0.001)
+
+            async def copy() -> None:
+                """As the command does, and so is what follows."""
+                while True:
+                    at = await mirror.next_offset(pair)
+                    async with aclosing(mirror.copies(pair, at)) as copies:
+                        async for _ in copies:
+                            pass
+                    await asyncio.sleep(0.2)
+
+            async def follow() -> None:
+                while True:
+                    await mirror.follow(group, [pair])
+                    await asyncio.sleep(0.2)
+
+            doing = [asyncio.create_task(one()) for one in (send, copy, follow)]
+            await until(lambda: len(acknowledged) >= SENT)
+            await admin_offsets.place(there, group, {pair.source: 7})
+
+            async def followed() -> int | None:
+                return await admin_offsets.committed(here, group, pair.target)
+
+            await eventually(followed, lambda at: at == 7)
+            # The whole cluster is gone, with what is under way.
+            east.kill()
+            lost_s = time.monotonic()
+            for one in doing:
+                one.cancel()
+            await asyncio.gather(*doing, return_exceptions=True)
+            await admin_topics.update(here, topic, perm=6)
+            async with Producer(west.name_server, "p", config=PRODUCER) as other:
+                sent = await other.send(Message(topic, b"after"))
+            took_s = time.monotonic() - lost_s
+            end = sent.queue_offset
+            missing = [at_s for at, _, at_s in acknowledged if at >= end]
+            behind_s = lost_s - min(missing, default=lost_s)
+            print(
+                f"of {len(acknowledged)} acknowledged {len(missing)} are not here, of "
+                f"the last {behind_s:.3f} s; open again after {took_s:.3f} s"
+            )
+            kept = [one.body async for one in messages(here, pair.target)]
+            assert kept == [body for _, body, _ in acknowledged[:end]] + [b"after"]
+            assert await followed() == 7
+        # Back again, as a migration, with what was stored meanwhile.
+        await asyncio.to_thread(east.start)
+        async with (
+            Admin(west.name_server, config=PATIENT) as source,
+            Admin(east.name_server, config=PATIENT) as ours,
+        ):
+            await ours.delete_topic(topic)
+            mirror = Mirror(source, ours)
+            (pair,) = await mirror.prepare(topic)
+            await CutOver(source, ours, mirror, 0).move([topic], [group], print)
+            assert [one.body async for one in messages(ours, pair.target)] == kept
+            assert await admin_offsets.committed(ours, group, pair.target) == 7
+            async with Producer(east.name_server, "q", config=PRODUCER) as other:
+                sent = await other.send(Message(topic, b"home"))
+            assert sent.queue_offset == len(kept)
+
+
+def messages(admin: Admin, queue: MessageQueue) -> AsyncIterator[StoredMessage]:
+    """All of a queue."""
+    return admin_copies.messages(admin, queue, 0, 1 << 60)
 
 
 async def there_and_back(
