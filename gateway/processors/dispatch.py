@@ -294,7 +294,6 @@ async def _find_leader(context: Context) -> None:
     if stale.refused(context, between_nodes=between_nodes):
         return
     if leader is None:
-        context.as_slave = False
         work(context)
     else:
         await _forward(context, leader)

@@ -111,7 +111,7 @@ def _check(request: SendMessage, context: Context, topic: ServedTopic) -> None:
             ResponseCode.MESSAGE_ILLEGAL,
             f"message body of {len(context.body)} bytes; allowed: {least} to {limit}",
         )
-    if request.reconsume_times and request.reconsume_times < 0:
+    if (request.reconsume_times or 0) < 0:
         # Its consumers would try it again for ever.
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ropeway.gateway.config import TransactionsConfig
 from ropeway.gateway.wire import message, properties
-from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.clients import HeartBeat
 from ropeway.gateway.wire.commands.transactions import ResumeCheckHalfMessage
 from tests.gateway.grpc.thin import Thin, create, producer, serving, sign
@@ -57,6 +57,7 @@ async def test_nobody_is_shown_half_messages_who_may_not_send_to_their_topic(
         for _ in range(6):
             asked = await real.asked()
             assert asked.code == RequestCode.CHECK_TRANSACTION_STATE
+            assert asked.flag & ONE_WAY_FLAG
             assert message.decode(asked.body).body == b"secret"
         assert first.requests.empty()
         assert second.requests.empty()

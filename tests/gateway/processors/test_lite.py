@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ({"lite_topic_set": ["a b"]}, ResponseCode.INVALID_PARAMETER),
         ({"option": OffsetOption("POLICY", 3)}, ResponseCode.INVALID_PARAMETER),
         ({"option": OffsetOption("OFFSET", -1)}, ResponseCode.INVALID_PARAMETER),
+        ({"option": OffsetOption("OFFSET", 1 << 63)}, ResponseCode.INVALID_PARAMETER),
         ({"option": OffsetOption("MOON", 1)}, ResponseCode.INVALID_PARAMETER),
         (
             {"lite_topic_set": [str(one) for one in range(2001)]},

@@ -52,6 +52,19 @@ async def test_a_change_is_answered_with_the_parts_of_the_next_receipt(tmp_path:
 
 
 @looped
+async def test_what_is_no_longer_in_memory_is_changed_likewise(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(1)
+        found = await rig.consumer.take(1)
+        await rig.to_ledger()
+        changed = await rig.consumer.change(found.receipt(0), 0, 20_000)
+        assert changed.code == 0
+        assert changed.fields["invisibleTime"] == "20000"
+        assert (await rig.consumer.change(found.receipt(0), 0, 1)).code == 208
+        assert await rig.consumer.ack_by(renewed(found.receipt(0), changed), 0) == 0
+
+
+@looped
 async def test_fields_that_are_missing_are_said(tmp_path: Path):
     async with rigged(tmp_path) as rig:
         for code in (200050, 200051, 200052, 200053, 200054, 200055):

@@ -46,6 +46,19 @@ async def test_messages_come_in_order_from_the_offset_on(tmp_path: Path, code: i
 
 
 @looped
+async def test_what_has_to_be_fetched_comes_in_an_answer_of_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pulls = PullsConfig(count=4, disk_count=2)
+    async with running(tmp_path, pulls=pulls) as (app, client):
+        await fill(client, 10)
+        assert len(offsets_of(await client.ask(pulling("orders")))) == 4
+        (partition, *_) = app.node.topics.get("orders").partitions
+        monkeypatch.setattr(type(partition), "read_now", lambda *_: None)
+        assert len(offsets_of(await client.ask(pulling("orders")))) == 2
+
+
+@looped
 async def test_the_answer_is_byte_for_byte_an_encoded_frame(tmp_path: Path):
     async with running(tmp_path) as (_, client):
         await fill(client, 3)

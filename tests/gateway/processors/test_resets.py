@@ -371,6 +371,18 @@ async def test_a_clone_is_where_its_source_is(tmp_path):
 
 
 @looped
+async def test_what_a_group_noted_of_queues_that_are_no_more_is_not_cloned(tmp_path):
+    async with running(tmp_path) as (app, client):
+        await fill(client)
+        await commit(client, 2)
+        count = len(app.node.topics.get("orders").partitions)
+        app.node.offsets.commit("readers", "orders", count, 1)
+        clone = CloneGroupOffset(src_group="readers", dest_group="others")
+        assert (await client.ask(clone)).code == 0
+        assert app.node.offsets.queues("others", "orders") == {0: 2}
+
+
+@looped
 async def test_only_what_the_source_consumes_is_cloned(tmp_path):
     async with running(tmp_path) as (_, client):
         await fill(client)

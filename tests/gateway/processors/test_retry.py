@@ -70,6 +70,7 @@ async def test_a_message_sent_back_waits_at_its_level(
         )
         assert (pairs["REAL_TOPIC"], pairs["REAL_QID"]) == ("%RETRY%g", "0")
         assert pairs["DELAY"] == str(level or 3)
+        assert pairs["WAIT"] == "false"
         assert (pairs["TAGS"], pairs["KEYS"]) == ("t", "k")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ropeway.storage.api import MAX_LOOKS, Filter, LogUnavailableError
 from ropeway.storage.file import FileLogSettings, open_log
-from ropeway.storage.file.reader import OVERHEAD_BYTES, Tail
+from ropeway.storage.file.reader import OVERHEAD_BYTES, ReadPartition, Tail
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 from tests.cycles import none_left
 
@@ -199,6 +199,29 @@ def test_times_are_found_in_a_log_that_was_just_opened(tmp_path: Path) -> None:
                 assert await partition.offset_at(1035) == 4
             assert await partition.store_time(1) == 1010
             await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_time_is_looked_for_among_what_retention_leaves_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        for number in range(10):
+            await begin(partition, record("x"), store_ms=1000 + number)
+        entry, asked = ReadPartition._entry, []
+
+        async def dropped(self: ReadPartition, offset: int) -> tuple[int, int] | None:
+            asked.append(offset)
+            assert len(asked) <= 10, f"it asks again and again: {asked}"
+            return None if offset < 6 else await entry(self, offset)
+
+        monkeypatch.setattr(ReadPartition, "_entry", dropped)
+        assert await partition.offset_at(0) == 6
+        await log.close()
 
     asyncio.run(main())
 

@@ -61,6 +61,23 @@ def test_what_another_node_has_visited_is_swept_and_what_it_has_not_stays(
     assert index.sweep(5, 6) == 5
 
 
+def test_much_that_is_swept_is_written_in_parts(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+):
+    index.add([entry(one, one) for one in range(1, 9)], [], (9, 0))
+    monkeypatch.setattr("ropeway.gateway.node.timer.index._SWEEP", 3)
+    write, sizes = Index._write, []
+
+    def written(self: Index, batch) -> None:
+        sizes.append(batch.len())
+        write(self, batch)
+
+    monkeypatch.setattr(Index, "_write", written)
+    assert index.sweep(9, 9) == 9
+    assert sizes == [3, 3, 2]
+    assert index.due(0, 99, 99, 9999)[0] == []
+
+
 def test_pages_go_on_where_the_last_one_ended_and_look_at_no_more_than_asked(
     index: Index,
 ):

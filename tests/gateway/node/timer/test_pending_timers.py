@@ -83,6 +83,7 @@ def test_what_waits_is_read_as_it_was_written():
         "REAL_TOPIC": "orders",
         "REAL_QID": "3",
     }
+    assert pending_timers.pairs_until(5, "orders", 3, pairs) == properties.parse(text)
     assert said(pending_timers.recall_text(5, "orders", "K")) == (
         5,
         RECALL,

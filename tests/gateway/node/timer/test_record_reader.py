@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 
 
 @looped
+async def test_no_more_is_read_than_lies_near(tmp_path: Path, monkeypatch):
+    async with rigged(tmp_path) as rig:
+        for number in range(200):
+            rig.send(f"{number}", START_MS + 1_000_000)
+        await rig.settled()
+        (partition,) = rig.timer.topic.partitions
+        read_now, asked = type(partition).read_now, []
+
+        def noted(self, offset: int, count: int, size: int):
+            asked.append((offset, count))
+            return read_now(self, offset, count, size)
+
+        monkeypatch.setattr(type(partition), "read_now", noted)
+        assert len(await read_scattered(partition, [3, 4, 36, 150])) == 4
+        assert asked == [(3, 34), (150, 1)]
+
+
+@looped
 @pytest.mark.parametrize(
     "offsets", [[], [0], [199, 0], list(range(200)), [3, 4, 40, 41, 150], [500, 7]]
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.timer import timer
 from tests.gateway.holding import Holding
-from tests.gateway.node.timer.rig import START_MS, Clock, rigged
+from tests.gateway.node.timer.rig import START_MS, Clock, Rig, rigged
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
@@ -76,3 +79,23 @@ async def test_it_looks_no_more_often_than_it_has_to(tmp_path: Path):
         await asyncio.sleep(3 * timer._PAUSE_S)
         assert not sleeping.done()
         sleeping.cancel()
+
+
+@looped
+async def test_who_never_led_gives_up_nothing(tmp_path: Path):
+    """A node that cannot lead yet gives up all of its duties, begun or not."""
+    await Rig(tmp_path, Clock()).close()
+
+
+@looped
+async def test_no_page_is_given_while_the_index_is_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ropeway.gateway.node.timer.timer._CATCH_UP_S", 0.01)
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 1000)
+        await rig.settled()
+        assert len((await rig.timer.page(b"", None, 9, 9))[0]) == 1
+        rig.timer._caught_up.clear()
+        with pytest.raises(IndexLostError, match="is being made"):
+            await rig.timer.page(b"", None, 9, 9)
