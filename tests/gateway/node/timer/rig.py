@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ropeway.storage.file import FileLogSettings, open_log, open_offsets
 from tests.remoting import config, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from ropeway.gateway.wire.message import Message
@@ -154,6 +155,24 @@ class Rig:
     def waits(self) -> int:
         """Records in the system topic."""
         return self.topics.get(names.TIMER_TOPIC).partitions[0].end
+
+
+class Refusing:
+    """A partition whose appends fail."""
+
+    def __init__(self, true: object, error: Exception) -> None:
+        self._true = true
+        self._error = error
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._true, name)
+
+    def append(self, _records: object, _store_ms: int, done: Callable) -> None:
+        self.refused += 1
+        if self.refused % 2:
+            raise self._error
+        asyncio.get_running_loop().call_soon(done, -1, self._error)
 
 
 def _must(_offset: int, error: LogError | None) -> None:

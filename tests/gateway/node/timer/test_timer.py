@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,17 @@ from ropeway.gateway.node import names
 from ropeway.gateway.node.timer import timer
 from ropeway.gateway.wire import properties
 from ropeway.storage.api import LogBusyError, LogUnavailableError
-from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Clock, Rig, rigged
+from tests.gateway.node.timer.rig import (
+    START_MS,
+    WINDOW_MS,
+    Clock,
+    Refusing,
+    Rig,
+    rigged,
+)
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -250,24 +255,6 @@ async def test_messages_of_a_deleted_topic_are_dropped(tmp_path: Path):
         await rig.at(START_MS + 10)
         assert await rig.bodies() == ["a"]
         assert await rig.timer.page(b"", None, 10, 10) == ([], None)
-
-
-class Refusing:
-    """A partition whose appends fail."""
-
-    def __init__(self, true: object, error: Exception) -> None:
-        self._true = true
-        self._error = error
-        self.refused = 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._true, name)
-
-    def append(self, _records: object, _store_ms: int, done: Callable) -> None:
-        self.refused += 1
-        if self.refused % 2:
-            raise self._error
-        asyncio.get_running_loop().call_soon(done, -1, self._error)
 
 
 @looped
