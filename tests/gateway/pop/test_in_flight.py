@@ -165,3 +165,14 @@ def test_what_another_node_leads_now_is_due_here_no_more():
     in_flight.clear()
     assert in_flight.take_due(1 << 50) == []
     assert (in_flight.buffered, list(in_flight)) == (0, [])
+    assert not in_flight.unsaid
+
+
+def test_what_leaves_takes_nothing_of_other_queues_with_it():
+    in_flight = InFlight(STAY_MS)
+    for group, topic, queue_id in (("a", "x", 0), ("a", "x", 1), ("b", "y", 0)):
+        queue = in_flight.queue(group, topic, queue_id)
+        in_flight.add(queue, Batch(0, 1000, 5000, (0,)))
+    in_flight.leave("x", 0)
+    assert [one.place for one in in_flight] == [("a", "x", 1), ("b", "y", 0)]
+    assert {one.place for one in in_flight.unsaid} == {("a", "x", 1), ("b", "y", 0)}

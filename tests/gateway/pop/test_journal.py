@@ -82,6 +82,7 @@ async def test_changes_of_one_turn_go_together_and_are_there_after_a_restart(
         assert partition.end == 1
         await one.journal.put([change(2, clock, out=False)])
         await until(lambda: len(one.applied) == 6)
+        await until(lambda: one.journal.status().lag_records == 0)
         assert await one.all() == [0, 1, 3, 4]
     async with kept(tmp_path, clock) as (_, one):
         assert one.counts == {PLACE: 4}

@@ -143,3 +143,13 @@ def test_pages_of_what_is_gone_are_torn_out():
     book.drop(("g", "u", 0))
     book.drop(("g", "u", 0))
     assert book.get(("g", "u", 0)) is None
+
+
+def test_pages_of_a_queue_that_leaves_are_torn_out_and_no_others():
+    book = taken(1)
+    for place in (("h", "t", 0), ("h", "t", 1), ("h", "u", 0)):
+        book.note(place, None, NOW, 1, (1,))
+    book.leave("t", 0)
+    assert len(book) == 2
+    assert book.get(PLACE) is book.get(("h", "t", 0)) is None
+    assert book.get(("h", "t", 1)) is not None

@@ -66,10 +66,25 @@ async def test_what_the_log_refuses_is_written_later(tmp_path: Path, missing: st
 
 
 @looped
+async def test_who_gives_up_tries_no_more(tmp_path: Path):
+    async with place(tmp_path) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        one.reach.hidden = ENDS
+        assert one.service.end(half, End.COMMITTED, 1, lambda _: None)
+        writer = one.service._writer
+        await until(lambda: writer._retrying is not None)
+        retrying = writer._retrying
+        await one.service.give_up()
+        assert retrying.done()
+        one.reach.hidden = ""
+
+
+@looped
 async def test_who_gives_up_writes_first(tmp_path: Path):
     async with place(tmp_path) as one:
         offset = await one.send_half(b"x")
         assert await one.end(offset, End.ROLLED_BACK)
+        assert one.service.is_busy
         await one.service.give_up()
         assert await written(one) == {End.ROLLED_BACK: {offset}}
         await one.service.give_up()
