@@ -112,6 +112,11 @@ class Timer:
         assert served is not None, "made at start"
         return served
 
+    @property
+    def read_to(self) -> int:
+        """The offset in the system topic up to which messages were taken in."""
+        return self._noted()[1]
+
     def wake(self) -> None:
         """Look at the clock, and into the index, again now."""
         self._next_ms = 0

@@ -12,7 +12,12 @@ from ropeway.gateway.config import LimitsConfig
 from ropeway.gateway.processors import pull
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
-from ropeway.gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
+from ropeway.gateway.wire.commands.pull import (
+    COMMIT_OFFSET_FLAG,
+    SUBSCRIPTION_FLAG,
+    SUSPEND_FLAG,
+    PullReply,
+)
 from ropeway.routing.api import PERM_WRITE, Group
 from ropeway.storage.api import LogDamagedError, LogUnavailableError
 from tests.remoting import beat, connect, looped, running, until
@@ -110,6 +115,15 @@ async def test_a_pull_does_not_pass_over_what_its_group_wants_since_it_waits(
         assert answer.read(PullReply).next_begin_offset == 1
         again = pulling("orders", 1, sys_flag=0, sub_version=2)
         assert offsets_of(await client.ask(again)) == [1]
+
+
+@looped
+async def test_a_pull_that_does_not_say_so_does_not_wait(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        at_once = waiting("orders", 1, sys_flag=SUBSCRIPTION_FLAG | COMMIT_OFFSET_FLAG)
+        assert (await client.ask(at_once)).code == ResponseCode.PULL_NOT_FOUND
+        assert len(app.node.pull_hold) == 0
 
 
 @looped

@@ -356,8 +356,10 @@ async def test_a_deleted_group_leaves_no_reset_behind(tmp_path):
 
 @looped
 async def test_a_clone_is_where_its_source_is(tmp_path):
-    async with running(tmp_path) as (_, client):
+    async with running(tmp_path) as (app, client):
         await fill(client)
+        no_more = len(app.node.topics.get("orders").partitions)
+        app.node.offsets.commit("readers", "orders", no_more, 1)
         await commit(client, 2)
         await commit(client, 4, queue_id=1)
         await commit(client, 5, group="others")
@@ -366,20 +368,9 @@ async def test_a_clone_is_where_its_source_is(tmp_path):
         for group in ("readers", "others"):
             assert await committed(client, group) == 2
             assert await committed(client, group, 1) == 4
+        assert no_more not in app.node.offsets.queues("others", "orders")
         # Its consumers follow.
         assert await follow(client, pulling("orders", 5, group="others")) == 2
-
-
-@looped
-async def test_what_a_group_noted_of_queues_that_are_no_more_is_not_cloned(tmp_path):
-    async with running(tmp_path) as (app, client):
-        await fill(client)
-        await commit(client, 2)
-        count = len(app.node.topics.get("orders").partitions)
-        app.node.offsets.commit("readers", "orders", count, 1)
-        clone = CloneGroupOffset(src_group="readers", dest_group="others")
-        assert (await client.ask(clone)).code == 0
-        assert app.node.offsets.queues("others", "orders") == {0: 2}
 
 
 @looped

@@ -324,3 +324,8 @@ def test_the_shortest_message_is_as_long_as_the_cutting_allows() -> None:
     shortest = encode(sample(topic="", body=b""))
     assert len(shortest) == message._MIN_BYTES
     assert len(list(split(shortest))) == 1
+
+
+def test_what_a_message_does_not_say_is_nothing() -> None:
+    plain = Message(topic="T1", queue_id=0, queue_offset=0, message_id=0, body=b"")
+    assert (plain.born_ms, plain.store_ms, plain.reconsume_times) == (0, 0, 0)

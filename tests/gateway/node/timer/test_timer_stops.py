@@ -150,6 +150,7 @@ async def test_how_far_it_has_come_is_noted_with_what_it_has_delivered(
         await rig.at(START_MS + 1000)
         assert await rig.bodies() == ["a"]
         assert noted == [(START_MS + 999, 1), (START_MS + 1000, 1)]
+        assert rig.timer.read_to == 1
 
 
 @looped
