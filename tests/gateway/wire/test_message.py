@@ -327,5 +327,13 @@ def test_the_shortest_message_is_as_long_as_the_cutting_allows() -> None:
 
 
 def test_what_a_message_does_not_say_is_nothing() -> None:
-    plain = Message(topic="T1", queue_id=0, queue_offset=0, message_id=0, body=b"")
+    least = {
+        "topic": "T1",
+        "queue_id": 0,
+        "queue_offset": 0,
+        "message_id": 0,
+        "body": b"",
+        "properties": "",
+    }
+    plain = Message(**least)
     assert (plain.born_ms, plain.store_ms, plain.reconsume_times) == (0, 0, 0)
