@@ -87,8 +87,12 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
     )
 
 
-def _tls(settings: PulsarLogSettings) -> TlsFiles:
-    return TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
+def _tls(settings: PulsarLogSettings) -> TlsFiles | None:
+    files = settings.tls_ca_file, settings.certificate, settings.key
+    is_plain = settings.service_url.startswith("pulsar://")
+    if is_plain and settings.admin_url.startswith("http://") and not any(files):
+        return None  # To read all authorities of the system takes a while.
+    return TlsFiles(*files)
 
 
 def authentication(settings: PulsarLogSettings) -> Authentication:

@@ -58,6 +58,22 @@ def test_the_environments_token_counts_where_the_settings_have_no_other_way(
 
 
 @looped
+async def test_no_authorities_are_read_where_nothing_is_encrypted(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A node's start would take a tenth of a second longer."""
+
+    def fail(**_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    monkeypatch.setattr("ssl.create_default_context", fail)
+    await open_cluster(PulsarLogSettings(), 1.0).close()
+    with pytest.raises(AssertionError):
+        open_cluster(PulsarLogSettings(**SECURE), 1.0)
+
+
+@looped
 async def test_brokers_and_admin_are_told_the_same_and_which_listener_is_meant(
     tmp_path: Path,
 ):
