@@ -106,7 +106,7 @@ class SimulatedLoop(BaseEventLoop):
         """What callbacks and tasks have raised that nobody took."""
         self.set_exception_handler(SimulatedLoop._note)
         self.set_task_factory(SimulatedLoop._task)
-        self._tasks = 0
+        self._tasks = self._timers = 0
 
     def _task(self, work: Any, context: contextvars.Context | None = None) -> Any:
         self._tasks += 1
@@ -139,6 +139,20 @@ class SimulatedLoop(BaseEventLoop):
         ahead_ns = process.ahead_ns if process is not None else 0
         return BEGAN_NS + int((self.time() - BEGAN_S) * 1e9) + ahead_ns
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call a function at a time: as asyncio does, with pairs that compare fast."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
+        timer._scheduled = True
+        return timer
+
     # -- processes
 
     def spawn(
@@ -160,7 +174,7 @@ class SimulatedLoop(BaseEventLoop):
 
     def drop(self, process: Process) -> None:
         """Forget all callbacks of a process that is dead."""
-        for handle in [*self._ready, *self._scheduled]:
+        for handle in [*self._ready, *(one for _, _, one in self._scheduled)]:
             if handle._context.get(PROCESS) is process:
                 handle.cancel()
         process.parked.clear()
@@ -171,18 +185,18 @@ class SimulatedLoop(BaseEventLoop):
         ready, scheduled = self._ready, self._scheduled
         if self._timer_cancelled_count > 100:
             self._sweep()
-        while scheduled and scheduled[0]._cancelled:
+        while scheduled and scheduled[0][2]._cancelled:
             self._timer_cancelled_count -= 1
-            heapq.heappop(scheduled)._scheduled = False
+            heapq.heappop(scheduled)[2]._scheduled = False
         if not ready:
             if not scheduled:
                 raise StuckError("nothing is ready, and nothing waits for a time")
-            self._now = max(self._now, scheduled[0]._when)
+            self._now = max(self._now, scheduled[0][0])
         if self.steps > self.most_steps:
             raise StuckError(f"{self.steps} callbacks, and no end")
         end = self._now + _EPSILON_S
-        while scheduled and scheduled[0]._when <= end:
-            handle = heapq.heappop(scheduled)
+        while scheduled and scheduled[0][0] <= end:
+            handle = heapq.heappop(scheduled)[2]
             handle._scheduled = False
             ready.append(handle)
         for _ in range(len(ready)):
@@ -209,11 +223,11 @@ class SimulatedLoop(BaseEventLoop):
     def _sweep(self) -> None:
         """Forget timers that were cancelled."""
         left = []
-        for handle in self._scheduled:
-            if handle._cancelled:
-                handle._scheduled = False
+        for entry in self._scheduled:
+            if entry[2]._cancelled:
+                entry[2]._scheduled = False
             else:
-                left.append(handle)
+                left.append(entry)
         heapq.heapify(left)
         self._scheduled[:] = left
         self._timer_cancelled_count = 0

@@ -365,6 +365,9 @@ class Run:
             self.model.trimmed_s = self.world.pulsar.trimmed_s
         for topic, queues in self.stored.items():
             for queue_id, found in queues.items():
+                if found and self.model.trimmed_s > 0:
+                    # Its node may not have looked yet what retention has deleted.
+                    self._firsts[topic, queue_id] = found[0][0]
                 first = self._firsts[topic, queue_id]
                 self.model.check_queue(topic, queue_id, first, found)
         self.model.check_all(self.stored, self._firsts)
