@@ -6,7 +6,7 @@ import asyncio
 import operator
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,8 @@ from ropeway.client.admin_mirrors import Mirror, pull
 from ropeway.client.admin_offsets import committed
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire.commands.group_admin import ResetOffset
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from ropeway.testing import running_gateway
 from tests.ropeway.client.scenario import (
     CONSUMER,
@@ -71,6 +73,19 @@ async def send(
 
 async def _end(admin: Admin, queue: MessageQueue) -> int:
     return (await admin.span(queue)).end
+
+
+def requests_of(admin: Admin) -> list[type]:
+    """The kinds of what a client asks from now on."""
+    connections, asked = admin._instance.connections, []
+    request = connections.request
+
+    async def noted(address: str, header: Any, *words: Any, **more: Any) -> Any:
+        asked.append(type(header))
+        return await request(address, header, *words, **more)
+
+    connections.request = noted
+    return asked
 
 
 async def copy_all(mirror: Mirror, pairs: list[Pair]) -> int:
@@ -204,9 +219,13 @@ async def test_a_group_goes_on_at_the_same_offsets(name_server, topic, target):
         with pytest.raises(AdminError, match=group):
             await mirror.follow(group, pairs)
         await admin_groups.create(here, group, {})
+        asked = requests_of(here)
         await mirror.follow(group, pairs)
         await copy_all(mirror, pairs)
         await mirror.follow(group, pairs)
         for pair in pairs:
             assert await committed(here, group, pair.target) == 3
+        # Consumers that are told of a reset stop reading, at the source, too.
+        assert ResetOffset not in asked
+        assert UpdateConsumerOffset in asked
         assert await mirror.follow(group, pairs) == []
