@@ -84,6 +84,8 @@ class Rollback:
         self._mirror = mirror
         self._settle_s = settle_s
         self._finish = Finish(source, target)
+        self._sent: dict[Pair, int] = {}
+        """One past the last offset here whose copy was acknowledged."""
 
     async def stage(self, topic: str) -> str:
         """Return where a topic stands.
@@ -196,6 +198,7 @@ class Rollback:
         async for some in admin_copies.together(found):
             given = [(one, {ORIGIN: _origin(pair, one.queue_offset)}) for one in some]
             await admin_copies.send_all(self._source, pair.source, given)
+            self._sent[pair] = some[-1].queue_offset + 1
             count += len(given)
         return count
 
@@ -222,8 +225,11 @@ class Rollback:
         """The first offset here of which the source has no copy.
 
         The last copy is looked for from the source's end on, where it is but for what
-        others have sent there.
+        others have sent there. RocketMQ shows what it has acknowledged a moment later.
         """
+        return max(await self._last_shown(pair), self._sent.get(pair, 0))
+
+    async def _last_shown(self, pair: Pair) -> int:
         cut = await self._cut(pair)
         span = await self._source.span(pair.source)
         begin, end = max(cut, span.begin), span.end

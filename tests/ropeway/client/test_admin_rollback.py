@@ -32,6 +32,8 @@ from tests.ropeway.client.test_admin_mirrors import send, target
 if TYPE_CHECKING:
     from ropeway.client import ReceivedMessage
     from ropeway.client.admin_mirrors import Pair
+    from ropeway.client.lags import QueueSpan
+    from ropeway.client.message import MessageQueue
 
 __all__ = ["led", "target"]
 
@@ -51,6 +53,32 @@ async def read_all(
         async for one in admin_copies.messages(admin, queue, 0, end):
             found[queue.queue_id, one.queue_offset] = one.body
     return found
+
+
+@scenario
+async def test_copies_that_the_source_shows_late_are_not_sent_twice(
+    ropeway_gateway, topic, led
+):
+    async with (
+        Admin(ropeway_gateway.name_server, config=PATIENT) as source,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(led.name_server, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await source.create_topic(topic, 2)
+        await moved(source, ours, topic)
+        await send(producer, topic, 6)
+        span, shown = source.span, {}
+
+        async def late(queue: MessageQueue) -> QueueSpan:
+            """What it was the first time, for some looks."""
+            looks = shown.setdefault(queue, [await span(queue)] * 9)
+            return looks.pop() if looks else await span(queue)
+
+        source.span = late  # type: ignore[method-assign]
+        job = Rollback(source, ours, Mirror(source, ours), 0)
+        done = await job.roll_back([topic], [], lambda _: None)
+        assert done.sent == {topic: 6}
+        assert len(await read_all(source, topic)) == 6
 
 
 @scenario
