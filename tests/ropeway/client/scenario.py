@@ -2,12 +2,14 @@
 
 import asyncio
 import functools
+import operator
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import structs
 
 from ropeway.client import (
+    Admin,
     ClientConfig,
     ConsumeFrom,
     ConsumerConfig,
@@ -72,6 +74,19 @@ async def eventually(
     while not wanted(answer := await question()):  # noqa: ASYNC110 - asks a server
         await asyncio.sleep(0.02)
     return answer
+
+
+async def shown(name_server: str, topic: str, count: int) -> int:
+    """Wait until a topic has so many messages; how many it has.
+
+    A broker of RocketMQ shows what it has acknowledged a little later.
+    """
+
+    async def there() -> int:
+        return sum(span.end for span in await admin.describe_topic(topic))
+
+    async with Admin(name_server, config=PATIENT) as admin:
+        return int(await eventually(there, functools.partial(operator.le, count)))
 
 
 class Inbox:

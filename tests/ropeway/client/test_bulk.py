@@ -13,7 +13,7 @@ from ropeway.client import (
     MessagesGoneError,
     Producer,
 )
-from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER, eventually
 
 COUNT = 50
 
@@ -32,7 +32,9 @@ def test_a_range_is_read_whole_and_what_is_not_there_is_told(
             for number in range(COUNT):
                 tag = "even" if number % 2 == 0 else "odd"
                 await producer.send(Message(topic, b"%d" % number, tags=tag), queue)
-            end = await reader.end_offset(queue)
+            end = await eventually(
+                lambda: reader.end_offset(queue), lambda found: found >= COUNT
+            )
             assert (await reader.begin_offset(queue), end) == (0, COUNT)
 
             async def bodies(begin: int, end: int, expression: str = "*", **more):

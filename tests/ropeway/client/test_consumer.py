@@ -28,6 +28,7 @@ from tests.ropeway.client.scenario import (
     numbered,
     scenario,
     send_all,
+    shown,
     until,
 )
 
@@ -80,6 +81,7 @@ async def test_synchronous_handlers_run_in_threads(name_server, topic, group):
 async def test_a_batch_handler_gets_lists(name_server, topic, group):
     async with Producer(name_server, "p", config=PRODUCER) as sender:
         await sender.send_batch([Message(topic, body) for body in numbered(10)])
+    await shown(name_server, topic, 10)
     batches = []
 
     async def handler(messages):
