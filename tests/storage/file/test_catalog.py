@@ -172,7 +172,7 @@ def test_a_damaged_line_that_was_there_at_the_start_is_refused(
     opened(tmp_path, skip=True).close()
 
 
-def test_a_damaged_line_in_a_file_of_an_older_program_is_refused(
+def test_a_damaged_line_in_a_file_of_an_older_program_is_refused_but_for_the_last(
     tmp_path: Path,
 ) -> None:
     lines = [
@@ -185,7 +185,12 @@ def test_a_damaged_line_in_a_file_of_an_older_program_is_refused(
     known = load(path, skip=False)
     assert known is not None
     assert known.topics == {"a": {0: 0}, "b": {0: 1}}
-    path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"'))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"b"', b'"x"'))
+    torn = load(path, skip=False)
+    assert torn is not None
+    assert torn.topics == {"a": {0: 0}}
+    path.write_bytes(data.replace(b'"a"', b'"x"'))
     with pytest.raises(LogDamagedError, match="line 2"):
         opened(tmp_path)
 
