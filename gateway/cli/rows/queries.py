@@ -17,7 +17,7 @@ class QueryBatch(Row, frozen=True):
 
 
 class QueryRow(Row, frozen=True):
-    """A query that runs, with its batches."""
+    """A query that runs, with its batches; null is what none of them tells."""
 
     query: str
     group: str

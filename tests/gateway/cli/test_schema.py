@@ -18,7 +18,10 @@ __all__ = ["prepared"]
 
 DOCS = Path(__file__).parents[3] / "docs"
 
-EMPTY = {"transaction list", "message dlq list", "message dlq replay", "diff"}
+EMPTY = {
+    *("transaction list", "message dlq list", "message dlq replay", "diff"),
+    "streams top",
+}
 """What has nothing to print there, or is shown elsewhere with something."""
 
 
@@ -42,7 +45,7 @@ def test_each_member_has_a_meaning_and_none_is_left_over():
 DIFFERENT = {
     *("queues", "nodes", "partitions", "groups", "moved", "settings", "before"),
     *("after", "state", "status", "user", "took_ms", "clients"),
-    *("topics", "members", "lag", "out_per_s", "brokers"),
+    *("topics", "members", "lag", "out_per_s", "brokers", "batch", "batch_ms"),
 }
 """Members that are numbers here and the things themselves there, or may be null."""
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from threading import Event
 
 import pytest
@@ -40,10 +41,23 @@ def test_without_pyspark_it_says_what_to_install():
         raise ModuleNotFoundError("No module named 'mine'", name="mine")
 
 
-def test_it_waits_until_all_have_ended():
-    answers = iter([False, False, True])
-    finish(lambda _seconds: next(answers), list, is_watched=True)
-    assert next(answers, None) is None
+@contextmanager
+def noting(seen):
+    seen.append("told")
+    try:
+        yield
+    finally:
+        seen.append("told no more")
+
+
+def test_it_waits_until_all_have_ended_and_tells_of_them_meanwhile():
+    def wait(_seconds):
+        seen.append("waited")
+        return len(seen) > 2
+
+    seen = []
+    finish(wait, list, is_watched=True, told=noting(seen))
+    assert seen == ["told", "waited", "waited", "told no more"]
 
 
 def test_ctrl_c_ends_a_wait_between_two_looks():
@@ -54,8 +68,8 @@ def test_ctrl_c_ends_a_wait_between_two_looks():
 
     seen = []
     with pytest.raises(KeyboardInterrupt):
-        finish(wait, list, is_watched=True)
-    assert seen == ["asked whole"]
+        finish(wait, list, is_watched=True, told=noting(seen))
+    assert seen == ["told", "asked whole", "told no more"]
 
 
 def test_ctrl_c_is_acted_on_beside_what_it_interrupts():
