@@ -4,10 +4,12 @@
     $ python -m benchmarks.compare --write
     $ python -m benchmarks.compare --rounds 1 --seconds 0.5 single pull
     $ python -m benchmarks.compare --ropeway-only single
+    $ python -m benchmarks.compare --rust PATH/rocketmq-broker-rust single
 
-It starts both by itself. In each round each case runs on one and then on the other,
-while the one that waits is stopped; ratios are Ropeway's figure by RocketMQ's of the
-same round. Words select the cases that have one of them in their names.
+It starts both by itself; with `--rust`, the broker in Rust as a third (`rust_broker`).
+In each round each case runs on one and then on the other, while those that wait are
+stopped; ratios are Ropeway's figure by the other's of the same round. Words select the
+cases that have one of them in their names.
 
 CPU is that of the server process with all its threads, kernel included: the figure to
 compare, since load and server share the machine. RocketMQ's name server is not counted.
@@ -20,6 +22,8 @@ import statistics
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import cases, load, resources, rounds, servers, table
@@ -47,6 +51,12 @@ HEADINGS = (
     *("Ropeway p50 / p99 us", "RocketMQ p50 / p99 us"),
 )
 
+
+RUST = "RocketMQ-Rust"
+RUST_HEADINGS = (
+    *("case", f"{RUST} msg/s", "Ropeway / it", "us CPU/msg", "Ropeway / it"),
+    "p50 / p99 us",
+)
 
 Results = dict["Case", dict[str, list["Result"]]]
 
@@ -94,6 +104,8 @@ def start(given: argparse.Namespace, flush: Flush, stack: ExitStack) -> list[Ser
     makes: list[servers.Make] = [servers.ropeway]
     if not given.ropeway_only:
         makes.append(servers.rocketmq)
+    if given.rust:
+        makes.append(partial(servers.rust, given.rust))
     return [stack.enter_context(servers.running(make, flush)) for make in makes]
 
 
@@ -152,6 +164,24 @@ def rows(results: Results) -> Iterator[list[str]]:
         ]
 
 
+def rust_rows(results: Results) -> Iterator[list[str]]:
+    """The table of the third server, in rounds of the same run."""
+    for case, by_server in results.items():
+        ours, theirs = by_server["Ropeway"], by_server[RUST]
+        yield [
+            case.name,
+            middle([one.rate for one in theirs], ",.0f"),
+            table.spread(
+                ratios([one.rate for one in ours], [one.rate for one in theirs])
+            ),
+            middle([one.cpu_us for one in theirs], ".2f"),
+            table.spread(
+                ratios([one.cpu_us for one in ours], [one.cpu_us for one in theirs])
+            ),
+            waits(theirs),
+        ]
+
+
 def ratios(ours: list[float], theirs: list[float]) -> list[float]:
     """Round by round; nothing where there is nothing to compare with."""
     return [our / their for our, their in zip(ours, theirs, strict=False)]
@@ -187,6 +217,8 @@ def report(
         table.table(HEADINGS, rows(results)),
         *refused(results),
     ]
+    if given.rust:
+        lines += ["", table.table(RUST_HEADINGS, rust_rows(results))]
     if used:
         lines += ["", resources.table_of(used)]
     return "\n".join(lines)
@@ -201,6 +233,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="a case and round")
     parser.add_argument("--warm-up", type=float, default=20.0, help="seconds a server")
     parser.add_argument("--ropeway-only", action="store_true")
+    parser.add_argument("--rust", type=Path, help="rocketmq-broker-rust, built before")
     parser.add_argument(
         "--write", action="store_true", help="put the tables into docs/performance.md"
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import counters
 from benchmarks.cases import Flush
+from benchmarks.rust_broker import RustBroker
 from tests import builds
 from tests.system.rocketmq import RocketMQ
 from tests.system.rocketmq_proxy import RocketMQWithProxy
@@ -129,6 +130,11 @@ def rocketmq(directory: Path, flush: Flush) -> RocketMQ:
         broker_java=BROKER_JAVA,
         settings={},
     )
+
+
+def rust(program: Path, directory: Path, flush: Flush) -> RocketMQ:
+    """The broker in Rust with its defaults."""
+    return RustBroker(directory, program, sync_flush=flush == "sync")
 
 
 @contextmanager
