@@ -50,13 +50,16 @@ class Watch:
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self._show = show
-        self._shown: dict[str, int] = {}
+        self._seen: dict[str, str] = {}
 
     def look(self, queries: Iterable[StreamingQuery]) -> None:
         """Show what is new."""
         for query in queries:
+            name = str(query.id)
             for progress in query.recentProgress:
-                number = progress["batchId"]
-                if number > self._shown.get(str(query.id), -1):
-                    self._shown[str(query.id)] = number
+                if progress["timestamp"] <= self._seen.get(name, ""):
+                    continue
+                self._seen[name] = progress["timestamp"]
+                # An idle query reports the number of its next batch, and adds none.
+                if "addBatch" in progress["durationMs"]:
                     self._show(line(progress))

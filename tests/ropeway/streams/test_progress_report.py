@@ -14,9 +14,10 @@ def progress(batch: int = 3) -> dict:
     return {
         "name": "job-ROPEWAY-SINK-1",
         "batchId": batch,
+        "timestamp": f"2026-01-01T00:00:0{batch}.000Z",
         "numInputRows": 10,
         "processedRowsPerSecond": 123.4,
-        "durationMs": {"triggerExecution": 81},
+        "durationMs": {"addBatch": 70, "triggerExecution": 81},
         "eventTime": {"watermark": "2026-01-01T00:00:05.000Z"},
         "stateOperators": [{"numRowsTotal": 7, "numRowsDroppedByWatermark": 1}],
         "sources": [
@@ -47,3 +48,15 @@ def test_each_batch_is_shown_once() -> None:
     query.recentProgress.append(progress(1))
     watch.look([query])
     assert [one.split()[1] for one in shown] == ["batch=0", "batch=1"]
+
+
+def test_a_batch_behind_an_idle_pause_is_shown_and_the_pause_is_not() -> None:
+    idle = {**progress(1), "durationMs": {"latestOffset": 3, "triggerExecution": 4}}
+    after = {**progress(1), "timestamp": "2026-01-01T00:00:11.000Z"}
+    query = SimpleNamespace(id="q", recentProgress=[progress(0), idle])
+    shown: list[str] = []
+    watch = Watch(shown.append)
+    watch.look([query])
+    query.recentProgress.append(after)
+    watch.look([query])
+    assert shown == [line(progress(0)), line(after)]
