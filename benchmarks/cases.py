@@ -56,18 +56,29 @@ def _single(
 
 
 _PULL = "pull of 32 x 1 KiB"
-_SINGLE = {1: Target(0.35, 1.2), 64: Target(0.33, 1.8)}
-_PULLED = Target(0.40, 1.8)
+_SINGLE = {
+    (128, 1): Target(0.15, 1.2),
+    (128, 16): Target(0.22, 1.2),
+    (128, 64): Target(0.22, 2.2),
+    (KIB, 1): Target(0.35, 1.2),
+    (KIB, 64): Target(0.33, 1.8),
+}
+_PULLED = Target(0.25, 2.2)
 
 CASES = (
     *(
-        _single(size, connections, _SINGLE.get(connections))
+        _single(size, connections, _SINGLE.get((size, connections)))
         for size in (128, KIB)
         for connections in (1, 16, 64)
     ),
-    Case("pipelined 128 B, window 256", "load", "send window=256", Target(0.33, 2.0)),
-    Case("batch of 100 x 1 KiB", "load", f"batch size={KIB}", Target(0.50, 1.5)),
-    Case("one-way 128 B, of 64 the last answered", "load", "oneway window=64"),
+    Case("pipelined 128 B, window 256", "load", "send window=256", Target(0.12, 2.0)),
+    Case("batch of 100 x 1 KiB", "load", f"batch size={KIB}", Target(0.30, 1.5)),
+    Case(
+        "one-way 128 B, of 64 the last answered",
+        "load",
+        "oneway window=64",
+        Target(0.12, 2.0),
+    ),
     Case(
         "ordered 128 B, one queue, 16 connections",
         "load",
@@ -81,12 +92,20 @@ CASES = (
         _PULLED,
         fill=160,
     ),
-    Case(f"{_PULL}, page cache", "load", "pull", _PULLED, fill=160, bury=960),
+    Case(
+        f"{_PULL}, page cache",
+        "load",
+        "pull",
+        Target(0.30, 1.8),
+        fill=160,
+        bury=960,
+    ),
     # One pass over all queues, each on a connection, so that nothing is read twice.
     Case(
         f"{_PULL}, cold, 8 connections",
         "load",
         "pull connections=8 count=1984",
+        Target(0.50, 1.0),
         fill=640,
         bury=960,
         cold=True,
@@ -96,7 +115,7 @@ CASES = (
             f"push consumers 1 KiB, Java, {clients} client{'s' * (clients > 1)}",
             "java push",
             f"clients={clients}",
-            Target(0.50, 1.2),
+            Target(0.30, 1.0),
         )
         for clients in (1, 8, 64)
     ),
@@ -115,7 +134,7 @@ CASES = (
         "slow=6 each=29",
         fill=160,
     ),
-    _single(128, 64, Target(0.33, 1.0), "sync"),
+    _single(128, 64, Target(0.22, 1.0), "sync"),
 )
 
 

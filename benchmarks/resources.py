@@ -21,9 +21,9 @@ IDLE_PART = 3
 """Idleness is looked at for so many times the seconds of a case."""
 STARTS = 3
 """The most that a run makes; with fewer rounds, one for each."""
-START_TARGET_MIB, LOAD_TARGET_MIB = 150, 400
-IDLE_TARGET_PERCENT = 0.5
-START_TARGET_S = 0.7
+START_TARGET_MIB, LOAD_TARGET_MIB = 30, 120
+IDLE_TARGET_PERCENT = 0.05
+START_TARGET_S = 0.4
 
 
 @dataclass
