@@ -45,12 +45,13 @@ class PendingSends:
         Args:
             topic: Where it goes.
             queue_id: And to which queue.
-            waited_for: The destination that it has waited for already.
+            waited_for: The destination that it has waited for already. Who has waited
+                for a queue came before all that wait for its topic still.
         """
-        for destination in (topic, (topic, queue_id)):
-            if destination in self.waiting and destination != waited_for:
-                return destination
-        return None
+        queue = topic, queue_id
+        if topic in self.waiting and waited_for not in (topic, queue):
+            return topic
+        return queue if queue in self.waiting and waited_for != queue else None
 
     def add(
         self,

@@ -78,6 +78,7 @@ async def test_a_topic_that_is_made_holds_what_goes_to_any_of_its_queues():
     sends.add(2, ("other", 1), gate=gate)
     assert sends.pending.blocking("orders", 7) == "orders"
     assert sends.pending.blocking("orders", 7, "orders") is None
+    assert sends.pending.blocking("orders", 7, ("orders", 7)) is None
     assert sends.pending.blocking("other", 1) == ("other", 1)
     assert sends.pending.blocking("other", 2) is None
     gate.set()
