@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ropeway.gateway.tracing.trace_context import Parent
     from ropeway.routing.api import Broker
 
+    _About = tuple[str, str | None, float, Channel | None, dict[Parent, int]]
+    """Whose a request is, since when it is here, how it came, and its spans."""
+
 log = structlog.get_logger(__name__)
 
 CONNECT_S = 3.0
@@ -75,7 +78,7 @@ class Forwarder:
         self._max_frame_bytes = max_frame_bytes
         self._tls = tls
         self.node_auth = node_auth
-        self._links: dict[str, asyncio.Task[_Link]] = {}
+        self._links: dict[str, _Link] = {}
         self.others: dict[str, Broker] = {}
         """The masters of other brokers that run, by the brokers' names."""
         self.transit = TransitTime()
@@ -121,7 +124,7 @@ class Forwarder:
         spans = self._begin_spans(frame)
         name = None if principal is None else msgspec.json.encode(principal).decode()
         try:
-            link = await self._link(address)
+            link = self._link(address)
             # Not by `wait_for`, which in Python 3.11 may forget that it was cancelled:
             # then the request would be answered twice.
             async with asyncio.timeout(ANSWER_S) as deadline:
@@ -200,45 +203,22 @@ class Forwarder:
             raise ForwardingError(envelope.remark or f"code {envelope.code}")
         return bytes(answer.body)
 
-    async def _link(self, address: str) -> _Link:
-        task = self._links.get(address)
-        if task is None or (task.done() and not _is_usable(task)):
-            loop = asyncio.get_running_loop()
-            task = self._links[address] = loop.create_task(self._connect(address))
-        return await asyncio.shield(task)
-
-    async def _connect(self, address: str) -> _Link:
-        host, port = host_port.split(address)
-        loop = asyncio.get_running_loop()
-        _, link = await asyncio.wait_for(
-            loop.create_connection(
-                lambda: _Link(self._max_frame_bytes, address, self.node_auth),
-                host,
-                port,
-                ssl=self._tls,
-            ),
-            CONNECT_S,
-        )
+    def _link(self, address: str) -> _Link:
+        link = self._links.get(address)
+        if link is None or link.closed:
+            link = _Link(self._max_frame_bytes, address, self.node_auth)
+            link.connect(self._tls)
+            self._links[address] = link
         return link
 
     async def close(self) -> None:
         """Close every connection; who waits gets an error."""
         links, self._links = self._links, {}
-        for task in links.values():
-            task.cancel()
-        for link in await asyncio.gather(*links.values(), return_exceptions=True):
-            if isinstance(link, _Link):
-                link.close()
-
-
-def _is_usable(task: asyncio.Task[_Link]) -> bool:
-    if task.cancelled() or task.exception() is not None:
-        return False
-    return not task.result().closed
+        await asyncio.gather(*(link.close() for link in links.values()))
 
 
 class _Link(asyncio.Protocol):
-    """A connection to another node."""
+    """A connection to another node; what it is asked before it is made goes first."""
 
     def __init__(self, max_frame_bytes: int, address: str, node_auth: NodeAuth) -> None:
         self._reader = FrameReader(max_frame_bytes)
@@ -249,11 +229,31 @@ class _Link(asyncio.Protocol):
         self._opaques = itertools.count()
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._transport: asyncio.Transport | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._unsent: list[tuple[int, bytes, _About]] = []
+        """What it was asked before it was made."""
         self._looking: asyncio.TimerHandle | None = None
         self._heard = self._is_probed = False
         """Whether something came, and a probe went, since it was looked at."""
         self._why = "the connection was lost"
         self.closed = False
+
+    def connect(self, tls: ssl.SSLContext | None) -> None:
+        """Begin to make the connection."""
+        host, port = host_port.split(self._address)
+        connecting = self._connect(host, port, tls)
+        self._connecting = asyncio.get_running_loop().create_task(connecting)
+
+    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await loop.create_connection(lambda: self, host, port, ssl=tls)
+        except (OSError, TimeoutError) as error:
+            if self._transport is None:
+                self.connection_lost(error)
+            else:
+                self._transport.abort()
 
     async def ask(
         self,
@@ -265,15 +265,28 @@ class _Link(asyncio.Protocol):
         spans: dict[Parent, int],
     ) -> bytes:
         """Send a request on, and wait for what answers it."""
-        transport = self._transport
-        assert transport is not None, "it is used once it is connected"
         if self.closed:
             raise ConnectionResetError("the connection was lost")
-        if transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+        transport = self._transport
+        if transport and transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             raise ConnectionError("it takes requests too slowly")
         opaque = next(self._opaques) & MAX_OPAQUE
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked[opaque] = answered
+        about = client, principal, since_s, channel, spans
+        if transport is not None:
+            self._send(transport, opaque, frame, about)
+        else:
+            # Who awaited it here would be overtaken by who comes just when it is made.
+            self._unsent.append((opaque, frame, about))
+        try:
+            return await answered
+        finally:
+            self._asked.pop(opaque, None)
+
+    def _send(
+        self, transport: asyncio.Transport, opaque: int, frame: bytes, about: _About
+    ) -> None:
         if self._looking is None:
             self._heard = self._is_probed = False
             self._look_later()
@@ -281,14 +294,10 @@ class _Link(asyncio.Protocol):
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
                 opaque,
-                fields=self._fields(frame, client, principal, since_s, channel, spans),
+                fields=self._fields(frame, *about),
                 body=frame,
             )
         )
-        try:
-            return await answered
-        finally:
-            self._asked.pop(opaque, None)
 
     def _fields(
         self,
@@ -350,6 +359,10 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        unsent, self._unsent = self._unsent, []
+        for opaque, frame, about in unsent:
+            if opaque in self._asked:
+                self._send(self._transport, opaque, frame, about)
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -365,7 +378,8 @@ class _Link(asyncio.Protocol):
                     answered.set_result(body)
         except WireError as error:
             log.warning("connection to a node closed", reason=str(error))
-            self.close()
+            assert self._transport is not None, "it has brought something"
+            self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
@@ -375,6 +389,12 @@ class _Link(asyncio.Protocol):
             if not answered.done():
                 answered.set_exception(ConnectionResetError(str(error or self._why)))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """End it; who waits gets an error."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
         if self._transport is not None:
             self._transport.close()
+        elif not self.closed:
+            self.connection_lost(None)

@@ -29,6 +29,7 @@ class Node:
         self.answer = None
         self.keeps = self.kept = None
         self.probes = 0
+        self.came: list[bytes] = []
 
     async def serve(self, reader, writer) -> None:
         self.connections.append(writer)
@@ -39,6 +40,7 @@ class Node:
                     continue
                 opaque = decode_envelope(frame.serialize_type, frame.header).opaque
                 self.probes += not frame.body
+                self.came.append(bytes(frame.body))
                 if frame.body == self.keeps:
                     answer = encode_frame(0, opaque, body=frame.body)
                     self.kept = partial(writer.write, answer)
@@ -71,6 +73,32 @@ async def test_requests_share_a_connection_and_get_their_own_answers():
         assert answers == frames
         assert len(node.connections) == 1
         assert (forwarder.forwarded, forwarder.failed) == (20, 0)
+
+
+@looped
+async def test_who_comes_just_when_it_is_connected_overtakes_nobody():
+    """Found by seed 2131142230 of the simulator, on Pulsar and without a fault."""
+    async with forwarding() as (node, forwarder, address):
+        asked = []
+        while not node.came:
+            one = b"%d" % len(asked)
+            asked.append(
+                asyncio.ensure_future(forwarder.forward(address, one, "127.0.0.1:1"))
+            )
+            await asyncio.sleep(0)
+        answers = await asyncio.gather(*asked)
+        assert node.came == answers
+        assert node.came == [b"%d" % number for number in range(len(asked))]
+
+
+@looped
+async def test_who_waits_for_a_connection_is_answered_where_the_node_ends():
+    async with forwarding() as (_, forwarder, address):
+        asked = asyncio.ensure_future(forwarder.forward(address, b"a", "127.0.0.1:1"))
+        await asyncio.sleep(0)
+        await forwarder.close()
+        with pytest.raises(ForwardingError, match="connection was lost"):
+            await asked
 
 
 @looped
@@ -118,7 +146,7 @@ async def test_a_node_that_answers_probes_may_take_its_time(monkeypatch):
         node.keeps = b"a"
         waiting = asyncio.ensure_future(forwarder.forward(address, b"a", "c:1"))
         await until(lambda: node.kept)
-        link = await forwarder._link(address)
+        link = forwarder._link(address)
         for number in range(1, 4):
             link._look()
             await until(lambda: link._heard)
