@@ -8,6 +8,7 @@ from typing import Any, cast
 from tests.simulation.lateness import BACK_OFF_S, LATE_S, SLOW_S, Lateness, Waiting
 from tests.simulation.loop import BEGAN_NS, BEGAN_S
 from tests.simulation.model import Handed, Model
+from tests.simulation.node import Clocks, Node
 from tests.simulation.unsynced import Unsynced
 
 BACK_S = BEGAN_S + 20.0
@@ -15,18 +16,16 @@ LATEST_S = LATE_S + SLOW_S
 BODY = b"timed-0-1"
 
 
-class Clock:
-    """A node whose time of day is ahead since a moment."""
+class Clock(Node):
+    """A node whose time of day was set ahead after what is waited for was stored."""
 
     def __init__(self, ahead_s: float = 0.0) -> None:
-        self.now_s = ahead_s
-        self.was_set = bool(ahead_s)
+        self._clocks = [(0.0, 0)]
+        if ahead_s:
+            self._clocks.append((BACK_S + 0.1, int(ahead_s * 1e9)))
 
-    def ahead_s(self, _: float) -> float:
-        return self.now_s
-
-    def set_back_s(self, _from_s: float, _to_s: float) -> float:
-        return -self.now_s
+    def now_s(self) -> float:
+        return BACK_S + 100.0
 
 
 def late(
@@ -35,7 +34,7 @@ def late(
     """What is said where a message was stored at a time."""
     trace = SimpleNamespace(note=lambda *_: None)
     model = Model(cast("Any", trace), lambda: BACK_S)
-    lateness = Lateness(model, cast("Any", [Clock(ahead_s)]))
+    lateness = Lateness(model, [Clocks([Clock(ahead_s)])])
     store_ms = (BEGAN_NS + int((came_s - BEGAN_S + ahead_s) * 1e9)) // 1_000_000
     lateness.came("there", BODY, 0, store_ms, BACK_S + 100.0)
     lateness.check(waiting, BACK_S, BACK_S + 100.0)
