@@ -125,6 +125,37 @@ def test_the_commands_of_the_page_move_a_topic_with_its_group():
 
 
 @pytest.mark.slow
+def test_the_commands_of_the_page_keep_a_standby_and_open_it():
+    with running_gateway() as east, running_gateway() as west:
+        context_file.save(
+            Contexts(contexts={"east": Context(name_server=east.name_server)})
+        )
+        here, there = (("-n", one.name_server) for one in (west, east))
+        for topic in ("orders", "payments"):
+            run("topic", "create", topic, "--queues", "1", *there)
+            for body in ("one", "two"):
+                run("produce", topic, body, *there)
+        run("consume", "orders", "--group", "kitchen", "--count", "1", *there)
+        group, mirror, status, update = (
+            line.split()[1:]
+            for block in blocks(DOCS / "how-to" / "migrate.md", "")
+            for line in block.text.splitlines()
+            if any(
+                words in line
+                for words in ("group create", "--source east", "topic update")
+            )
+        )
+        run(*group, *here)
+        run(*mirror, "--exit-at-end", *here)
+        run(*status, *here)
+        run("produce", "orders", "three", *here, code=1)
+        run(*update, *here)
+        run("produce", "orders", "three", *here)
+        shown = run("consume", "orders", "--group", "kitchen", "--count", "2", *here)
+    assert shown.stdout == "two\nthree\n"
+
+
+@pytest.mark.slow
 def test_a_target_of_several_brokers_is_refused_in_one_line(two_brokers, target):
     there, here = (("-n", one.name_server) for one in (two_brokers, target))
     known(target)
