@@ -62,32 +62,36 @@ class Server(NamedTuple):
 
 
 @contextmanager
+def started(*words: str | Path) -> Iterator[tuple[int, int]]:
+    """A module that becomes Ropeway, until the end of a block; its port and process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words, "--listen", "127.0.0.1:0"],
+        cwd=HERE.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := re.search(r"127\.0\.0\.1:(\d+)", line):
+                yield int(found[1]), process.pid
+                break
+        else:
+            raise SystemExit("Ropeway has not started")
+    finally:
+        process.terminate()
+        process.communicate(timeout=STOP_S)
+
+
+@contextmanager
 def serving(flush: str, directory: str | None) -> Iterator[Server]:
     """Ropeway on a free port, with an empty log, and a disk that can be slowed."""
     with tempfile.TemporaryDirectory(dir=directory) as data:
         slow = Path(data) / "slow"
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "benchmarks.slow_disk", slow, str(SLOW_MS)),
-                *("serve", "--data", f"{data}/node", "--listen", "127.0.0.1:0"),
-                *("--flush", flush),
-            ],
-            cwd=HERE.parent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if found := re.search(r"127\.0\.0\.1:(\d+)", line):
-                    yield Server(int(found[1]), process.pid, slow)
-                    break
-            else:
-                raise SystemExit("Ropeway has not started")
-        finally:
-            process.terminate()
-            process.communicate(timeout=STOP_S)
+        words = "benchmarks.slow_disk", slow, str(SLOW_MS), "serve"
+        with started(*words, "--data", f"{data}/node", "--flush", flush) as (port, pid):
+            yield Server(port, pid, slow)
 
 
 @contextmanager

@@ -16,9 +16,6 @@ holds up is measured by `benchmarks.compaction`.
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -32,7 +29,6 @@ from benchmarks.offering import QUEUES, TOPIC, Load, Phase
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HERE = Path(__file__).resolve().parent
 MOST_MS = 20
 """What is aimed at."""
 CONNECTIONS = 64
@@ -62,27 +58,9 @@ def serving(directory: str | None) -> Iterator[Server]:
             f'data = "{data}/node"\n[tier]\nurl = "file://{data}/store"\n'
             'level = "FORCE"\ncommit_ms = 5000\n'
         )
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "benchmarks.held", file, str(MOST_MS)),
-                *("serve", "--config", settings, "--listen", "127.0.0.1:0"),
-            ],
-            cwd=HERE.parent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if found := re.search(r"127\.0\.0\.1:(\d+)", line):
-                    yield Server(int(found[1]), file)
-                    break
-            else:
-                raise SystemExit("Ropeway has not started")
-        finally:
-            process.terminate()
-            process.communicate(timeout=overload.STOP_S)
+        words = "benchmarks.held", file, str(MOST_MS), "serve"
+        with overload.started(*words, "--config", settings) as (port, _):
+            yield Server(port, file)
 
 
 def measure(server: Server, minutes: float, timers: int) -> Counter[int]:
