@@ -16,7 +16,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import members, print_json
 from ropeway.gateway.cli.rows.queries import QueryBatch, QueryRow
 from ropeway.gateway.cli.tables import print_table
-from ropeway.gateway.cli.watch import watched
+from ropeway.gateway.cli.watch import by_itself_options, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,16 +42,7 @@ _PLOTS = {
     epilog=example("ropeway streams top", "ropeway streams top --group kitchen --once"),
 )
 @click.option("--group", help="Only this group's.", shell_complete=group_names)
-@click.option(
-    "--watch",
-    "watch_s",
-    type=click.FloatRange(0.1),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Look again every so many seconds, until Ctrl-C.",
-)
-@click.option("--once", is_flag=True, help="Look once, as for a pipe.")
+@by_itself_options
 @cluster_options
 @json_option(list[QueryRow], is_lines=True)
 def top(

@@ -18,7 +18,7 @@ from ropeway.gateway.cli.names import matching, names_option
 from ropeway.gateway.cli.output import print_json, print_rows
 from ropeway.gateway.cli.rows.loads import Busiest, ClientLoad
 from ropeway.gateway.cli.topic_views import size_of, users_topics
-from ropeway.gateway.cli.watch import watched
+from ropeway.gateway.cli.watch import by_itself_options, watched
 from ropeway.gateway.node.names import is_listed_group
 
 if TYPE_CHECKING:
@@ -59,16 +59,7 @@ _AT_ONCE = 16
     help="Of each table.",
 )
 @names_option
-@click.option(
-    "--watch",
-    "watch_s",
-    type=click.FloatRange(0.1),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Look again every so many seconds, until Ctrl-C.",
-)
-@click.option("--once", is_flag=True, help="Look once, as for a pipe.")
+@by_itself_options
 @cluster_options
 @json_option(Busiest, is_lines=True)
 def top(

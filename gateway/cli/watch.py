@@ -5,23 +5,36 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-watch_option = click.option(
+    F = TypeVar("F", bound=Callable[..., Any])
+
+_watch = partial(
+    click.option,
     "--watch",
     "watch_s",
     type=click.FloatRange(0.1),
     metavar="SECONDS",
     help="Look again every so many seconds, until Ctrl-C.",
 )
+watch_option = _watch()
 count_option = click.option(
     "--count", "looks", type=click.IntRange(1), help="With --watch: stop after N looks."
 )
+
+_by_itself = _watch(default=2.0, show_default=True)
+_once = click.option("--once", is_flag=True, help="Look once, as for a pipe.")
+
+
+def by_itself_options(command: F) -> F:
+    """Give a command that looks again by itself `--watch`, and `--once`."""
+    return _by_itself(_once(command))
 
 
 def watched(show: Callable[[], None], watch_s: float | None, looks: int | None) -> None:
