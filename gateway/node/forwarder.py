@@ -249,7 +249,7 @@ class _Link(asyncio.Protocol):
         try:
             async with asyncio.timeout(CONNECT_S):
                 await loop.create_connection(lambda: self, host, port, ssl=tls)
-        except (OSError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - who waits is told, whatever it is
             if self._transport is None:
                 self.connection_lost(error)
             else:
@@ -290,6 +290,11 @@ class _Link(asyncio.Protocol):
         if self._looking is None:
             self._heard = self._is_probed = False
             self._look_later()
+        self._write(transport, opaque, frame, about)
+
+    def _write(
+        self, transport: asyncio.Transport, opaque: int, frame: bytes, about: _About
+    ) -> None:
         transport.write(
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
@@ -348,13 +353,8 @@ class _Link(asyncio.Protocol):
         else:
             self._is_probed = True
             # A request of nothing is refused, and that is an answer.
-            transport.write(
-                encode_frame(
-                    RequestCode.ROPEWAY_FORWARD,
-                    next(self._opaques) & MAX_OPAQUE,
-                    fields=self._fields(b"", _NOBODY, None, 0.0, None, {}),
-                )
-            )
+            opaque = next(self._opaques) & MAX_OPAQUE
+            self._write(transport, opaque, b"", (_NOBODY, None, 0.0, None, {}))
         self._look_later()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
