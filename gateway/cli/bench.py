@@ -18,6 +18,7 @@ from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.loads import Load, Sends
 from ropeway.gateway.cli.output import print_json, progress
 from ropeway.gateway.cli.rows.loads import Measured
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,8 +50,7 @@ def _load_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--duration",
             "seconds",
-            type=click.FloatRange(0, min_open=True),
-            metavar="SECONDS",
+            type=Seconds(is_open=True),
             help="Stop after so long.",
         ),
         click.option(
@@ -143,10 +143,9 @@ def produce(
 @click.option(
     "--timeout",
     "wait_s",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(is_open=True),
     default=5.0,
     show_default=True,
-    metavar="SECONDS",
     help="Stop when nothing came for so long.",
 )
 @cluster_options

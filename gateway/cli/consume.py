@@ -16,7 +16,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import FORMAT_NAMES, known_template, print_message
 from ropeway.gateway.cli.rows.messages import MessageRow
-from ropeway.gateway.cli.times import past_ms
+from ropeway.gateway.cli.times import Seconds, past_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | N
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=5.0,
     show_default=True,
     help="Stop when nothing came for so many seconds; 0: at the end of what is there.",

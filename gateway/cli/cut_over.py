@@ -17,6 +17,7 @@ from ropeway.gateway.cli.mirrors import groups_at_source, topics_at_source
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.migration import MigratedTopic
 from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--settle",
     "settle_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=SETTLE_S,
     show_default=True,
     help="How long producers have to come here: longer than clients keep routes; and "

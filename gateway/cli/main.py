@@ -93,7 +93,13 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; options of clients before another one are refused."""
-        name, command, rest = super().resolve_command(ctx, args)
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            # click knows those alone that are imported.
+            raise click.NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=ctx
+            ) from None
         if command is not None and not cluster_options.takes(command):
             for option in cluster_settings.given(ctx):
                 flag = option.replace("_", "-")

@@ -19,6 +19,7 @@ from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows import Planned
 from ropeway.gateway.cli.rows.migration import FinishedTopic
 from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,7 @@ _LOOK_S = 1.0
 @click.option(
     "--wait",
     "wait_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=_WAIT_S,
     show_default=True,
     help="How long to wait for messages that wait at the source.",

@@ -18,6 +18,7 @@ from ropeway.gateway.cli.mirrors import topics_at_source
 from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.rows.migration import TopicStanding
 from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from ropeway.client.admin_migration_status import Standing
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--look",
     "look_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0.1),
+    type=Seconds(0.1),
     default=2.0,
     show_default=True,
     help="How long to look how fast mirrors copy.",

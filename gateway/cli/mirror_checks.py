@@ -24,6 +24,7 @@ from ropeway.gateway.cli.rows.migration import (
     VerifiedQueue,
 )
 from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,8 +60,7 @@ _AT_ONCE = 8
 @click.option(
     "--wait",
     "wait_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=_WAIT_S,
     show_default=True,
     help="How long a mirror that is behind has time to copy what is missing.",

@@ -17,7 +17,7 @@ from ropeway.gateway.cli.pairs import pairs
 from ropeway.gateway.cli.rows.messages import SentMessage
 from ropeway.gateway.cli.sources import Source, of_one_queue
 from ropeway.gateway.cli.target import ANSWER_S
-from ropeway.gateway.cli.times import time_ms
+from ropeway.gateway.cli.times import Seconds, time_ms
 
 if TYPE_CHECKING:
     from ropeway.client import MessageQueue, SendResult
@@ -56,8 +56,7 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 @click.option(
     "--delay",
     "delay_s",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
+    type=Seconds(is_open=True),
     help="Deliver after this delay; days and years are fine.",
 )
 @click.option(

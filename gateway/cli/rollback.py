@@ -22,6 +22,7 @@ from ropeway.gateway.cli.rows.migration import (
     TranslatedOffset,
 )
 from ropeway.gateway.cli.target import of_context
+from ropeway.gateway.cli.times import Seconds
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--settle",
     "settle_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=SETTLE_S,
     show_default=True,
     help="How long groups have to read what is left here.",

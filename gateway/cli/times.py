@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 
@@ -59,6 +60,48 @@ def duration_ms(text: str) -> int:
             f"{text!r}; allowed: a whole number and s, m, h or d, like 15m"
         )
     return int(number) * _UNITS_MS[unit]
+
+
+class Seconds(click.ParamType[float]):
+    """A length of time: seconds, or as of `duration_ms`.
+
+    Args:
+        least_s: What it is at least.
+        is_open: It is more than that.
+    """
+
+    name = "seconds"
+
+    def __init__(self, least_s: float = 0, *, is_open: bool = False) -> None:
+        self._least_s, self._is_open = least_s, is_open
+
+    def convert(
+        self,
+        value: str | float,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Read a length of time, in seconds."""
+        seconds = self._read(value)
+        if math.isfinite(seconds) and (
+            seconds > self._least_s or (seconds == self._least_s and not self._is_open)
+        ):
+            return seconds
+        limit = f"{'more than' if self._is_open else 'at least'} {self._least_s:g}"
+        allowed = (
+            f"allowed: seconds, {limit}, or a whole number and s, m, h or d, like 15m"
+        )
+        raise click.BadParameter(f"{value!r}; {allowed}", ctx, param)
+
+    def _read(self, value: str | float) -> float:
+        try:
+            return float(value)
+        except ValueError:
+            pass
+        try:
+            return duration_ms(str(value)) / 1000
+        except click.BadParameter:
+            return math.nan
 
 
 def past_ms(text: str, others: str = "") -> int:

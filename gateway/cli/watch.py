@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ropeway.gateway.cli.times import Seconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -19,8 +21,7 @@ _watch = partial(
     click.option,
     "--watch",
     "watch_s",
-    type=click.FloatRange(0.1),
-    metavar="SECONDS",
+    type=Seconds(0.1),
     help="Look again every so many seconds, until Ctrl-C.",
 )
 watch_option = _watch()

@@ -205,3 +205,13 @@ def test_the_help_and_the_version_load_neither_client_nor_gateway():
 def test_the_version_is_printed():
     shown = CliRunner().invoke(main, ["--version"])
     assert shown.stdout == f"ropeway, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("tpoic list", "topic"), ("topics list", "topic"), ("topic lst", "list")],
+)
+def test_a_command_that_is_misspelt_is_told_the_nearest_name(words: str, meant: str):
+    shown = CliRunner().invoke(main, words.split())
+    assert shown.exit_code == 2
+    assert f"'{meant}'" in shown.output.split("Did you mean")[1]

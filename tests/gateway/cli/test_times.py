@@ -5,7 +5,7 @@ import time
 import click
 import pytest
 
-from ropeway.gateway.cli.times import duration_ms, past_ms, time_ms, time_text
+from ropeway.gateway.cli.times import Seconds, duration_ms, past_ms, time_ms, time_text
 
 
 def test_a_moment_is_a_number_or_a_time():
@@ -35,3 +35,28 @@ def test_a_moment_may_be_said_by_how_long_ago_it_is():
     assert before - 600_001 <= past_ms("10m") <= time.time() * 1000 - 600_000
     with pytest.raises(click.BadParameter, match="allowed: first, how long ago, like"):
         past_ms("soon", "first, ")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("0.5", 0.5), ("1h", 3600), ("0s", 0)]
+)
+def test_an_option_of_seconds_takes_units(text: str, seconds: float) -> None:
+    assert Seconds().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "odd"),
+    [
+        (Seconds(), "at least 0", ["-1", "nan", "inf", "1h30", "soon", "", "h"]),
+        (Seconds(is_open=True), "more than 0", ["0", "0s", "-0.1"]),
+        (Seconds(0.1), "at least 0.1", ["0.01"]),
+    ],
+)
+def test_an_option_of_seconds_says_what_it_takes(
+    kind: Seconds, limit: str, odd: list[str]
+) -> None:
+    for text in odd:
+        with pytest.raises(
+            click.BadParameter, match=f"'{text}'; allowed: seconds, {limit},"
+        ):
+            kind.convert(text, None, None)
