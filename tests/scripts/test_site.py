@@ -51,6 +51,19 @@ def test_every_page_of_the_docs_is_on_the_site_and_in_its_navigation(site):
         assert (site / folder / built).is_file(), page
 
 
+def test_a_site_is_replaced_and_nothing_else_is(tmp_path, site):
+    (site / "old.html").write_text("")
+    assert build(ROOT, site).returncode == 0
+    assert not (site / "old.html").exists()
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for folder in (tmp_path, mine):
+        refused = build(ROOT, folder)
+        assert refused.returncode == 2
+        assert "allowed: a new or empty folder" in refused.stderr
+    assert mine.read_text() == "mine"
+
+
 def test_links_to_source_files_hold_and_nothing_is_loaded_from_elsewhere(site):
     text = (site / "docs" / "streams.html").read_text()
     (target,) = set(re.findall(r'href="([^"]*order_totals\.py)"', text))

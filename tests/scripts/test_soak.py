@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.machinery
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,15 @@ def looks(resident: Any) -> list[dict[str, float]]:
         {"s": s, "MiB resident": resident(s), "open files": 50.0, "tasks": 30.0 + s % 9}
         for s in range(10, int(SECONDS), 10)
     ]
+
+
+@pytest.mark.parametrize("name", ["soak", "site", "stalls"])
+def test_a_script_runs_as_its_page_shows_it(name: str) -> None:
+    """In the folder of the tree, whatever Python is the first on the path."""
+    path = "/usr/sbin:/usr/bin:/sbin:/bin"
+    asked = [f"scripts/{name}", "--help"]
+    said = subprocess.check_output(asked, cwd=ROOT, env={"PATH": path}, text=True)
+    assert said.startswith("usage: ")
 
 
 @pytest.mark.parametrize(
