@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 import structlog
 
+from ropeway.common.reasons import reason_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -175,7 +177,7 @@ class Audit:
                 self._file.write(msgspec.json.encode(whole) + b"\n")
             except OSError as error:
                 self.unwritten += 1
-                _log.error("the audit file cannot be written", reason=str(error))
+                _log.error("the audit file cannot be written", reason=reason_of(error))
 
     def close(self) -> None:
         """Say what was left out and is not said yet, and close the file."""

@@ -21,6 +21,7 @@ from ropeway.acl.administration import (
     UserExistsError,
 )
 from ropeway.acl.api import HookError
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def _password(setting: Setting) -> str:
         try:
             return Path(str(path)).expanduser().read_text("utf-8").strip()
         except OSError as error:
-            raise HookError(f"cannot read {path}: {error.strerror}") from error
+            raise HookError(f"cannot read {path}: {reason_of(error)}") from error
         except UnicodeDecodeError as error:
             raise HookError(f"cannot read {path}: it is not UTF-8") from error
     if password := setting.environment.get(PASSWORD_VARIABLE):

@@ -18,6 +18,7 @@ import structlog
 import yaml
 
 from ropeway.acl.addresses import AddressError, parse_plain
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +129,7 @@ def read(path: Path) -> PlainRules:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise RuleFileError(f"cannot read {path}: {error.strerror}") from error
+        raise RuleFileError(f"cannot read {path}: {reason_of(error)}") from error
     try:
         return parse(data)
     except RuleFileError as error:

@@ -21,6 +21,7 @@ from ropeway.acl.audit import Audit
 from ropeway.acl.chain import Chain
 from ropeway.common.clock import now_ms
 from ropeway.common.eager import settled
+from ropeway.common.reasons import reason_of
 from ropeway.gateway import on_pulsar
 from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.extras import load_plugin, needing
@@ -62,7 +63,7 @@ def open_audit(config: Config, stack: AsyncExitStack | ExitStack) -> Auditor:
         )
     except OSError as error:
         raise ConfigError(
-            f"audit.file: cannot write {given.file}: {error.strerror}"
+            f"audit.file: cannot write {given.file}: {reason_of(error)}"
         ) from error
     stack.callback(audit.close)
     return audit

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.common.reasons import reason_of
 from ropeway.gateway import backends, extras, secret_files
 from ropeway.gateway.composition import Builder, property_suffix
 from ropeway.gateway.config import ConfigError
@@ -210,5 +211,6 @@ class App:
             return Certificates(tls, [ALPN] if self._config.grpc else [])
         except OSError as error:
             raise ConfigError(
-                f"tls: {tls.certificate} and {tls.key} cannot be used: {error}"
+                f"tls: {tls.certificate} and {tls.key} cannot be used: "
+                f"{reason_of(error)}"
             ) from error

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from ropeway.common.clock import now_ms
+from ropeway.common.reasons import reason_of
 from ropeway.common.tasks import Tasks
 from ropeway.gateway import access_control, backends
 from ropeway.gateway.config import ConfigError
@@ -367,7 +368,7 @@ async def _forwarder(
     try:
         tls = node_context(config.tls)
     except OSError as error:
-        raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
+        raise ConfigError(f"tls.nodes_ca cannot be used: {reason_of(error)}") from error
     forwarder = Forwarder(config.limits.frame_bytes, tls, NodeAuth(secret), spans)
     stack.push_async_callback(forwarder.close)
     if config.routes is not None:

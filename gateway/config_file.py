@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.config import Config, ConfigError
 from ropeway.gateway.topics_config import TOPIC_QUEUES
 
@@ -125,7 +126,7 @@ def _parse(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot read {path}: {reason_of(error)}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 

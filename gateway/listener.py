@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.errors import ServerError
 from ropeway.gateway.unauthenticated import ClientConnection
 from ropeway.gateway.wire import host_port, message, message_id
@@ -135,9 +136,9 @@ def _resolve(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise ServerError(f"advertised host {host!r} has no address: {error}") from (
-            error
-        )
+        raise ServerError(
+            f"advertised host {host!r} has no address: {reason_of(error)}"
+        ) from (error)
     # Ids have the length that clients know best, where there is a choice.
     addresses = {family: str(place[0]) for family, _, _, _, place in reversed(found)}
     return addresses.get(socket.AF_INET) or addresses[socket.AF_INET6]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.extras import package
 from ropeway.gateway.node import deletions, names, namespaces
@@ -246,7 +247,7 @@ def open_admin(config: Config) -> Admin | None:
     try:
         made: Admin = module.open_admin(settings(config, config.pulsar), ASK_S)
     except OSError as error:
-        raise ConfigError(f"pulsar: {error}") from error
+        raise ConfigError(f"pulsar: {reason_of(error)}") from error
     return made
 
 

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from ropeway.acl.api import Channel
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.partial_requests import PartialRequests
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ class Pipe(asyncio.Protocol):
         try:
             await self._inner.connect(self._pipes.path, self.name)
         except OSError as error:
-            log.warning("gRPC is not there", client=self.address, reason=str(error))
+            log.warning(
+                "gRPC is not there", client=self.address, reason=reason_of(error)
+            )
             self.transport.abort()
             return
         if self.closed:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ropeway.common.eager import Waiting, begin, settled
+from ropeway.common.reasons import reason_of
 from ropeway.common.tasks import Tasks
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.errors import ServerError
@@ -124,7 +125,7 @@ class Server:
         except BlockingIOError:
             pass
         except OSError as error:
-            log.warning("cannot accept", port=listener.port, reason=str(error))
+            log.warning("cannot accept", port=listener.port, reason=reason_of(error))
             if error.errno in _SHORT_OF:
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listener.socket)
@@ -203,7 +204,7 @@ class Server:
             tell(
                 "connection refused",
                 client=connection.address,
-                reason=str(error) or "no byte in time",
+                reason=reason_of(error),
             )
             if connection.share is not None:
                 connection.share.leave()
@@ -345,6 +346,6 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         sock.close()
         raise ServerError(
-            f"cannot listen on {host}:{port}: {error.strerror}"
+            f"cannot listen on {host}:{port}: {reason_of(error)}"
         ) from error
     return sock

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.common.eager import own_task
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ class Certificates:
             log.warning(
                 "new certificate not used, the old one stays",
                 certificate=str(self._config.certificate),
-                reason=str(error),
+                reason=reason_of(error),
             )
         else:
             log.info("new certificate", certificate=str(self._config.certificate))

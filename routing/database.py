@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.versions import newer
 from ropeway.routing.api import RouteError, RouteStoreUnavailableError
 
@@ -89,7 +90,7 @@ class Database:
             try:
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             except OSError as why:
-                reason = f"{why.strerror}"
+                reason = reason_of(why)
         return RouteError(f"{self._path} cannot be read as a route store: {reason}")
 
     def _prepare(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.directories import MODE, make_directory
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def narrow(path: Path, mode: int = MODE) -> None:
             path=str(path),
             mode=f"{found:04o}",
             allowed=f"{mode:04o}",
-            reason=error.strerror,
+            reason=reason_of(error),
         )
     else:
         log.info(

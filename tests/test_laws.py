@@ -280,6 +280,42 @@ def test_text_has_an_encoding_whatever_the_locale_of_the_machine() -> None:
     assert not found, "\n".join(found)
 
 
+SYSTEM_ERRORS = {"OSError", "TimeoutError", "socket.gaierror", "ssl.SSLError"}
+
+
+def _caught(handler: ast.ExceptHandler) -> set[str]:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(kind) for kind in kinds if kind is not None}
+
+
+def _python_s_words(handler: ast.ExceptHandler) -> Iterator[str]:
+    """Where a handler takes the text of what it caught as Python has it."""
+    for node in ast.walk(handler):
+        match node:
+            case ast.FormattedValue(value=ast.BoolOp(values=[ast.Name(id=name), *_])):
+                pass
+            case ast.FormattedValue(value=ast.Name(id=name)):
+                pass
+            case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
+                pass
+            case _:
+                continue
+        if name == handler.name:
+            yield ast.unparse(node)
+
+
+def test_errors_of_the_system_are_told_in_its_words() -> None:
+    """Python's text has numbers, paths and addresses that no client needs."""
+    found = {
+        f"{name}:{handler.lineno}: {words}; ropeway.common.reasons has words for all"
+        for name in sources()
+        for handler in ast.walk(tree(name))
+        if isinstance(handler, ast.ExceptHandler) and _caught(handler) & SYSTEM_ERRORS
+        for words in _python_s_words(handler)
+    }
+    assert found == set()
+
+
 def anchors(page: Path) -> set[str]:
     """What a link can point at in a page: its headings, as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)

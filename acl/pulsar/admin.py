@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from ropeway.common.reasons import reason_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -116,7 +118,9 @@ class Admin:
         try:
             status, answer = await self._rest.get(path)
         except OSError as error:
-            raise AdminError(f"Pulsar's admin REST does not answer: {error}") from error
+            raise AdminError(
+                f"Pulsar's admin REST does not answer: {reason_of(error)}"
+            ) from error
         if status == HTTPStatus.NOT_FOUND:
             return None
         if status in _FORBIDDEN:

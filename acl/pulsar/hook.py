@@ -16,6 +16,7 @@ from ropeway.acl.pulsar.options import ADMIN_URL, read_options
 from ropeway.acl.pulsar.permissions import PulsarPermissions
 from ropeway.acl.pulsar.token_rest import TokenRest
 from ropeway.acl.pulsar.tokens import Tokens
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from ropeway.acl.api import Setting
@@ -81,7 +82,9 @@ def _own_rest(setting: Setting, options: Options) -> TokenRest | None:
             options.ca_certificate,
         )
     except OSError as error:
-        raise HookError(f"{options.ca_certificate} cannot be used: {error}") from error
+        raise HookError(
+            f"{options.ca_certificate} cannot be used: {reason_of(error)}"
+        ) from error
 
 
 class _Upkeep:

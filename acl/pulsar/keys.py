@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ropeway.acl.api import HookError
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,4 +120,4 @@ def _read(option: str, given: str, environment: Mapping[str, str]) -> bytes:
     except (binascii.Error, ValueError):
         raise HookError(f"{option} is not base64") from None
     except OSError as error:
-        raise HookError(f"{option} cannot be read: {error.strerror}") from error
+        raise HookError(f"{option} cannot be read: {reason_of(error)}") from error

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 from yarl import URL
 
+from ropeway.common.reasons import reason_of
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -77,7 +79,9 @@ class TokenRest:
             try:
                 token = self._token_file.read_text(encoding="ascii").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise OSError(f"{self._token_file} has no token: {error}") from error
+                raise OSError(
+                    f"{self._token_file} has no token: {reason_of(error)}"
+                ) from error
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     async def _ask(self, url: str, headers: dict[str, str]) -> tuple[int, bytes]:

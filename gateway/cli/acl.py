@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import structs
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.cli import policies
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
@@ -127,4 +128,4 @@ def key(out: Path | None) -> None:
             "again"
         ) from None
     except OSError as error:
-        raise CannotError(f"cannot write {out}: {error.strerror}") from error
+        raise CannotError(f"cannot write {out}: {reason_of(error)}") from error

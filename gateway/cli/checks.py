@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ropeway.client.admin_doctor import Check
+from ropeway.common.reasons import reason_of
 from ropeway.gateway import access_control, backends, logs, on_pulsar, secret_files
 from ropeway.gateway.addresses import is_everywhere
 from ropeway.gateway.config import ConfigError
@@ -48,7 +49,10 @@ def examine(config_file: Path | None, *, fix: bool = False) -> Iterator[Check]:
         config = load(config_file, {})
     except (ConfigError, OSError) as error:
         yield Check(
-            "configuration", "problem", str(error), "docs/ropeway.toml has every key"
+            "configuration",
+            "problem",
+            reason_of(error),
+            "docs/ropeway.toml has every key",
         )
         return
     what = str(config_file) if config_file else "the defaults"
@@ -111,7 +115,7 @@ def _port(host: str, port: int) -> Check:
             return Check(
                 "port",
                 "problem",
-                f"{where} cannot be listened on: {error.strerror}",
+                f"{where} cannot be listened on: {reason_of(error)}",
                 "set another address in `listeners`, or --listen",
             )
     return Check("port", "ok", f"{where} is free")
@@ -126,7 +130,8 @@ def _tls(config: Config) -> Iterator[Check]:
         yield Check(
             "tls",
             "problem",
-            f"{config.tls.certificate} and {config.tls.key} cannot be used: {error}",
+            f"{config.tls.certificate} and {config.tls.key} cannot be used: "
+            f"{reason_of(error)}",
             "both are PEM files, and the key is the certificate's",
         )
     else:
@@ -160,12 +165,12 @@ async def _namespaces(config: Config, *, fix: bool) -> list[Check]:
             await routes.close()
     except (ConfigError, RouteError, OSError) as error:
         advice = "see `routes`; whose Pulsar's namespaces are is not looked at without"
-        found.append(Check("routes", "problem", str(error), advice))
+        found.append(Check("routes", "problem", reason_of(error), advice))
     try:
         findings = await on_pulsar.examine(config, owner, expected, fix=fix)
     except (ConfigError, OSError) as error:
         advice = "see the table pulsar in docs/ropeway.toml"
-        return [*found, Check("pulsar", "problem", str(error), advice)]
+        return [*found, Check("pulsar", "problem", reason_of(error), advice)]
     _record(config, {one.mended: one.text for one in findings if one.mended})
     for one in findings:
         state: State = "problem" if one.refused else "warning" if one.advice else "ok"
@@ -275,4 +280,4 @@ def _answers(host: str, port: int) -> str | None:
         with socket.create_connection((host, port), _TIMEOUT_S):
             return None
     except OSError as error:
-        return error.strerror or str(error)
+        return reason_of(error)

@@ -15,6 +15,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.versions import newer
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 
@@ -90,7 +91,7 @@ def load() -> Contexts:
     except (FileNotFoundError, NotADirectoryError):
         return Contexts()
     except OSError as error:
-        raise CannotError(f"{file} cannot be read: {error.strerror}") from error
+        raise CannotError(f"{file} cannot be read: {reason_of(error)}") from error
     try:
         found = msgspec.json.decode(text, type=_Versioned).version
         if found > VERSION:
@@ -109,7 +110,7 @@ def _narrow(file: Path, descriptor: int) -> None:
     except OSError as error:
         raise CannotError(
             f"others can read {file} (mode {mode:04o}), and that cannot be changed: "
-            f"{error.strerror}; allowed: mode 0600"
+            f"{reason_of(error)}; allowed: mode 0600"
         ) from error
     click.echo(
         f"others could read {file} (mode {mode:04o}); its mode is 0600 now. Change the "
@@ -139,4 +140,4 @@ def save(contexts: Contexts) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        raise CannotError(f"{file} cannot be written: {error.strerror}") from error
+        raise CannotError(f"{file} cannot be written: {reason_of(error)}") from error

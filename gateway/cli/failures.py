@@ -9,6 +9,7 @@ import click
 
 from ropeway.client import ConnectionFailedError, RemotingError
 from ropeway.client.diagnosis import Reason
+from ropeway.common.reasons import reason_at
 from ropeway.gateway.config import ConfigError, PackageMissingError
 from ropeway.gateway.errors import ServerError, WorkerError
 from ropeway.routing.api import RouteError
@@ -76,7 +77,7 @@ def reported() -> Iterator[None]:
     except (LogError, RouteError, ServerError, RemotingError, WorkerError) as error:
         raise CannotError(str(error)) from error
     except OSError as error:
-        raise CannotError(_system(error)) from error
+        raise CannotError(reason_at(error)) from error
 
 
 def told(found: Diagnosis) -> click.ClickException:
@@ -85,8 +86,3 @@ def told(found: Diagnosis) -> click.ClickException:
     if found.reason is Reason.NOT_ALLOWED:
         return RefusedError(line)
     return TlsFailedError(line) if found.is_of_access else UnreachableError(line)
-
-
-def _system(error: OSError) -> str:
-    what = error.strerror or str(error)
-    return f"{error.filename}: {what}" if error.filename else what

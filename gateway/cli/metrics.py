@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ropeway.client.tls import tls_failure
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.cluster_settings import note
 from ropeway.gateway.cli.examples import example
@@ -130,7 +131,9 @@ def _read(site: str, cluster: Target, *, is_trusted: bool) -> str:
         cause = getattr(error, "reason", error)
         if why := tls_failure(cause):
             raise TlsFailedError(f"{site}: {why}") from error
-        raise UnreachableError(f"nobody answers at {site}: {cause}") from error
+        raise UnreachableError(
+            f"nobody answers at {site}: {reason_of(cause)}"
+        ) from error
 
 
 def _rows(page: str, names: tuple[str, ...]) -> list[MetricRow]:

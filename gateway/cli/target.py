@@ -23,6 +23,7 @@ from ropeway.client import (
     ProducerConfig,
 )
 from ropeway.client.tls import TlsFiles
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.cli import context_file, stdin
 from ropeway.gateway.cli.cluster_settings import SETTINGS, given
 from ropeway.gateway.cli.failures import MisusedError
@@ -283,7 +284,7 @@ def secret_in(file: str) -> str:
         data = stdin.read_line() if file == _STDIN else _bytes(file)
         secret = data.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = reason_of(error) if isinstance(error, OSError) else "it is no text"
         raise MisusedError(f"no secret can be read from {file}: {reason}") from error
     if not secret:
         raise MisusedError(f"no secret can be read from {file}: it is empty")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.http.metrics.of_groups import lags_of
 from ropeway.gateway.http.metrics.of_topics import QUEUES_AT_ONCE
 from ropeway.gateway.node import names
@@ -305,7 +306,9 @@ class DayHistory:
         try:
             await asyncio.to_thread(_replace, self._file, self._stored)
         except OSError as error:
-            log.warning("history not written", file=str(self._file), reason=str(error))
+            log.warning(
+                "history not written", file=str(self._file), reason=reason_of(error)
+            )
 
 
 def _read(file: Path) -> _Stored | None:
@@ -315,7 +318,7 @@ def _read(file: Path) -> _Stored | None:
     except FileNotFoundError:
         return None
     except (OSError, *UNREADABLE) as error:
-        log.warning("history begins anew", file=str(file), reason=str(error))
+        log.warning("history begins anew", file=str(file), reason=reason_of(error))
         return None
     rings = [stored.seen, *(one[3] for one in stored.series)]
     fits = all(

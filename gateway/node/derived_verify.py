@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.reasons import reason_at
 from ropeway.gateway.node import names
 from ropeway.gateway.node.derived_store import ends_of
 
@@ -36,7 +37,7 @@ def verify(data: Path, ends: Mapping[tuple[str, int], int]) -> list[str]:
             for source, next_offset in ends_of(directory).items():
                 found += _ahead(directory, _topic(name, source), next_offset, ends)
         except OSError as error:
-            found.append(f"{error}; it is made again from the log")
+            found.append(f"{reason_at(error)}; it is made again from the log")
     return found
 
 

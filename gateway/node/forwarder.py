@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.node.node_auth import new_session
 from ropeway.gateway.node.transit_time import TransitTime
 from ropeway.gateway.tracing import trace_context
@@ -49,8 +50,7 @@ LOOK_S = 4.0
 its power says nothing, and TCP tells nothing of it."""
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 MAX_OPAQUE = 0x7FFFFFFF
-_NOBODY = "0.0.0.0:0"
-"""Whose requests probes are."""
+_NOBODY = "0.0.0.0:0"  # whose requests probes are
 
 
 class ForwardingError(Exception):
@@ -134,7 +134,7 @@ class Forwarder:
                     )
         except (OSError, TimeoutError) as error:
             self.failed += 1
-            reason = str(error) or "no answer in time"
+            reason = reason_of(error)
             self._record(spans, address, client, began_ns, reason)
             raise ForwardingError(f"node {address} did not answer: {reason}") from error
         self._record(spans, address, client, began_ns)

@@ -13,6 +13,7 @@ from ropeway.client.errors import (
     ConnectionFailedError,
     RequestTimeoutError,
 )
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.wire import bodies, host_port
 from ropeway.gateway.wire.codes import (
     ONE_WAY_FLAG,
@@ -199,7 +200,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail what waits for an answer."""
-        reason = f"{self._why}: {exc}" if exc else self._why
+        reason = f"{self._why}: {reason_of(exc)}" if exc else self._why
         self._writable.set()
         self._closed.set()
         for answer in self._pending.values():
@@ -281,5 +282,7 @@ async def connect(
         reason = f"no connection within {config.connect_timeout_s:.1f} s"
         raise ConnectionFailedError(address, reason) from error
     except (OSError, ValueError) as error:
-        raise ConnectionFailedError(address, f"no connection: {error}") from error
+        raise ConnectionFailedError(
+            address, f"no connection: {reason_of(error)}"
+        ) from error
     return connection

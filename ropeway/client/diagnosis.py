@@ -7,7 +7,6 @@ the address is tried again, with TLS and without.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import socket
 import ssl
@@ -21,6 +20,7 @@ from ropeway.client.errors import (
     RequestTimeoutError,
     ResponseError,
 )
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.wire import host_port
 from ropeway.gateway.wire.codes import ResponseCode
 
@@ -131,21 +131,16 @@ async def _try(
         return Diagnosis(
             Reason.UNKNOWN_HOST,
             address,
-            f"no such host: {error.strerror}",
+            f"no such host: {reason_of(error)}",
             "see whether the name is right, and this machine's DNS knows it",
         )
     except OSError as error:
         return Diagnosis(
             Reason.NOBODY,
             address,
-            f"nobody listens: {_words(error)}",
+            f"nobody listens: {reason_of(error)}",
             "start a node, or say where one is: --name-server HOST:PORT",
         )
-
-
-def _words(error: OSError) -> str:
-    """The system's words: asyncio's own have the address once more."""
-    return os.strerror(error.errno) if error.errno else str(error)
 
 
 async def _without_tls(address: str, host: str, port: int) -> Diagnosis | None:

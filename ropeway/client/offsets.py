@@ -15,6 +15,7 @@ import msgspec
 
 from ropeway.client.errors import RemotingError
 from ropeway.client.message import MessageQueue
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.offsets import (
     Offset,
@@ -212,7 +213,7 @@ def _load(path: Path) -> dict[MessageQueue, int]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise OffsetFileError(f"{path} has no offsets: {error}") from error
+        raise OffsetFileError(f"{path} has no offsets: {reason_of(error)}") from error
     if data.version != _VERSION:
         raise OffsetFileError(
             f"{path} is of version {data.version}; allowed: {_VERSION}"

@@ -6,6 +6,8 @@ import ssl
 
 from msgspec import Struct
 
+from ropeway.common.reasons import reason_of
+
 _NO_PASSPHRASE = ""
 """Without an answer at hand, OpenSSL would ask for it on the terminal, and wait."""
 
@@ -42,7 +44,7 @@ class TlsFiles(Struct, frozen=True, kw_only=True):
 
 def _unusable(files: str, error: OSError) -> str:
     return (
-        f"{files} cannot be used: {error.strerror or error}; allowed: PEM files, a key "
+        f"{files} cannot be used: {reason_of(error)}; allowed: PEM files, a key "
         "without a passphrase"
     )
 

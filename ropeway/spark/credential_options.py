@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ropeway.client.credentials import Credentials
+from ropeway.common.reasons import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,8 +63,8 @@ def _either(given: Mapping[str, str], name: str) -> str | None:
         found = Path(path).read_text("utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"option {name}File is {path!r}: {error}; allowed: a file of text on the "
-            "driver's machine"
+            f"option {name}File is {path!r}: {reason_of(error)}; allowed: a file of "
+            "text on the driver's machine"
         ) from error
     if not found:
         raise ValueError(f"option {name}File is {path!r}, which is empty")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from kazoo.exceptions import KazooException
 
+from ropeway.common.reasons import reason_of
 from ropeway.routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
 from ropeway.routing.zookeeper import codec
 from ropeway.routing.zookeeper.brokers import Brokers
@@ -186,7 +187,9 @@ class ZooKeeperRoutes:
                 await self._session.sync(self._layout.root)
                 await self._copy.read("topics", codec.node_name(name))
         except (TimeoutError, LostError, KazooException) as error:
-            _log.info("a topic could not be looked up", topic=name, reason=repr(error))
+            _log.info(
+                "a topic could not be looked up", topic=name, reason=reason_of(error)
+            )
 
     # Changing.
 

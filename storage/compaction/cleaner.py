@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.throttle import Throttle
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.compaction import directory as directories
@@ -16,6 +17,7 @@ from ropeway.storage.compaction.round import Outcome, Round
 from ropeway.storage.compaction.snapshot import Snapshot
 from ropeway.storage.compaction.writer import Writer
 from ropeway.storage.compaction_api import CompactionStatus
+from ropeway.storage.failures import unavailable
 from ropeway.storage.pace import OwnShare, Pace, StoppedError
 from ropeway.storage.sealed.layout import Whose
 
@@ -172,7 +174,9 @@ class Cleaner:
                 await self._swap(partition, new)
             except OSError as error:
                 _log.warning(
-                    "not deleted", directory=str(clean.directory), reason=str(error)
+                    "not deleted",
+                    directory=str(clean.directory),
+                    reason=reason_of(error),
                 )
 
     def _failed(
@@ -243,7 +247,8 @@ class Cleaner:
         old = clean.now
         generation = clean.next_generation()
         loop = asyncio.get_running_loop()
-        try:
+        remedy = "; it needs room for what is kept, twice"
+        with unavailable(f"cannot compact into {clean.directory}", remedy):
             await loop.run_in_executor(
                 self._threads, self._disk.make_directory, clean.directory
             )
@@ -268,11 +273,6 @@ class Cleaner:
                 return  # its topic was deleted, or is not compacted any more
             new = Snapshot(outcome.files, outcome.clean_end, generation)
             await self._swap(partition, new)
-        except OSError as error:
-            raise LogUnavailableError(
-                f"cannot compact into {clean.directory}: {error}; it needs room for "
-                "what is kept, twice"
-            ) from error
         self.last = outcome
         state = self._states.get(partition)
         if state is not None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ropeway.common.reasons import reason_at
 from ropeway.storage import private
 from ropeway.storage.api import (
     Log,
     LogError,
-    LogUnavailableError,
     LogUnfitError,
     NoSuchPartitionError,
 )
@@ -22,6 +22,7 @@ from ropeway.storage.compaction import directory as directories
 from ropeway.storage.compaction.cleaner import Cleaner
 from ropeway.storage.compaction.latest import latest
 from ropeway.storage.compaction.partition import Clean, CompactedPartition
+from ropeway.storage.failures import unavailable
 from ropeway.storage.trim_api import trimmable
 from ropeway.storage.wrapper import WrappedLog
 
@@ -122,7 +123,7 @@ class CompactedLog(WrappedLog[Log]):
             snapshot = directories.open_snapshot(self._disk, path, identity)
             directories.clear_up(self._disk, path, snapshot)
         except OSError as error:
-            raise LogError(f"cannot open {path}: {error}") from error
+            raise LogError(f"cannot open {path}: {reason_at(error)}") from error
         if snapshot.clean_end > inner.end:
             raise LogError(
                 f"{path} has records up to offset {snapshot.clean_end - 1}, and the "
@@ -187,14 +188,10 @@ class CompactedLog(WrappedLog[Log]):
             self.cleaner.forget(partition)
         await self.cleaner.idle()
         loop = asyncio.get_running_loop()
-        try:
+        with unavailable(f"cannot delete what was compacted of {topic}"):
             await loop.run_in_executor(
                 self._threads, directories.remove, self._disk, self._directory, topic
             )
-        except OSError as error:
-            raise LogUnavailableError(
-                f"cannot delete what was compacted of {topic}: {error}"
-            ) from error
 
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.api import Chunk, Filter, LogDamagedError, LogUnavailableError
 from ropeway.storage.compaction.accepted_parts import accepted
 from ropeway.storage.compaction.file import ColdError, fetch_hot
@@ -70,7 +71,8 @@ class Clean:
                 if isinstance(error, FileNotFoundError) and snapshot is not self.now:
                     continue
                 raise LogUnavailableError(
-                    f"cannot read {error.filename or self.directory}: {error.strerror}"
+                    f"cannot read {error.filename or self.directory}: "
+                    f"{reason_of(error)}"
                 ) from error
 
 

@@ -24,6 +24,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.system import sync_data
 from ropeway.common.versions import newer
 from ropeway.storage.api import LogDamagedError, LogError, LogUnavailableError
@@ -220,7 +221,7 @@ class Catalog:
 
     def _not_written(self, error: OSError) -> LogUnavailableError:
         return LogUnavailableError(
-            f"cannot write {self.path}: {error.strerror}; nothing was changed"
+            f"cannot write {self.path}: {reason_of(error)}; nothing was changed"
         )
 
     def _write(self, line: Line) -> int:

@@ -10,6 +10,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.system import read_resident, will_need
 from ropeway.storage.api import LogDamagedError, LogUnavailableError
 from ropeway.storage.file.selection import are_whole, grouped
@@ -105,7 +106,7 @@ class Fetcher:
             if segment.gone:  # retention was faster; try what comes after it
                 return
             raise LogUnavailableError(
-                f"cannot read {path}: {error.strerror or error}"
+                f"cannot read {path}: {reason_of(error)}"
             ) from error
         if segment.gone:
             os.close(descriptor)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.api import LogDamagedError, LogUnavailableError
 from ropeway.storage.file import block as blocks
 from ropeway.storage.file.block import HEADER
@@ -72,7 +73,7 @@ class Follower:
             return Stretch(end, 0, [])
         except OSError as error:
             raise LogUnavailableError(
-                f"cannot read {path}: {error.strerror or error}"
+                f"cannot read {path}: {reason_of(error)}"
             ) from error
         taken, damaged, log_id, written_ms, groups = gather(data)
         if damaged and self._skip:

@@ -6,6 +6,7 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage import private
 from ropeway.storage.api import LogError, LogInUseError
 
@@ -32,7 +33,7 @@ def take(directory: Path) -> int:
         raise LogError(f"{directory} is not a directory; a log needs one") from error
     except OSError as error:
         raise LogError(
-            f"cannot write to {directory}: {error.strerror}; a log needs a directory "
+            f"cannot write to {directory}: {reason_of(error)}; a log needs a directory "
             "that its process may write to"
         ) from error
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.common.clock import now_ms
+from ropeway.common.reasons import reason_at
 from ropeway.storage.api import (
     MAX_OFFSET,
     LogBusyError,
@@ -22,6 +23,7 @@ from ropeway.storage.api import (
     NoSuchPartitionError,
 )
 from ropeway.storage.beginnings import refuse_impossible
+from ropeway.storage.failures import unavailable
 from ropeway.storage.file import catalog as catalogs
 from ropeway.storage.file import lock
 from ropeway.storage.file.expiry import Expired, floors, outlived, unlink
@@ -87,7 +89,8 @@ def open_log(
             refused.callback(os.close, segments[-1].descriptor)
             hold_against(catalog, segments, report, skip=skip)
         except OSError as error:
-            raise LogError(f"cannot open the log in {directory}: {error}") from error
+            text = f"cannot open the log in {directory}: {reason_at(error)}"
+            raise LogError(text) from error
         refused.pop_all()
     if report.dropped or report.skipped or report.rebuilt:
         _log.warning("log recovered", directory=str(directory), report=report)
@@ -285,10 +288,8 @@ class FileLog:
         self._refuse_when_closed()
         settings = self._settings
         segments = self._segments
-        try:
+        with unavailable("cannot begin a segment"):
             self._writer.roll_if_older(now_ms, settings.retention_ms)
-        except OSError as error:
-            raise LogUnavailableError(f"cannot begin a segment: {error}") from error
         old = outlived(
             segments.all,
             now_ms,
@@ -307,7 +308,7 @@ class FileLog:
             return Expired(0, 0)
         kept = segments.all[len(old) :]
         loop = asyncio.get_running_loop()
-        try:
+        with unavailable("cannot drop segments"):
             ends = await loop.run_in_executor(self._chores, floors, old, kept)
             if ends:
                 self._catalog.set_ends(ends)
@@ -315,8 +316,6 @@ class FileLog:
             for segment in old:
                 segments.drop(segment)
             await loop.run_in_executor(self._chores, unlink, old)
-        except OSError as error:
-            raise LogUnavailableError(f"cannot drop segments: {error}") from error
         return Expired(len(old), sum(segment.written for segment in old))
 
     async def trim(
@@ -335,10 +334,8 @@ class FileLog:
     async def _sync_catalog(self, failure: str) -> None:
         """Have the journal on the disk; `failure` says what else was not done."""
         loop = asyncio.get_running_loop()
-        try:
+        with unavailable(failure):
             await loop.run_in_executor(self._chores, self._catalog.sync)
-        except OSError as error:
-            raise LogUnavailableError(f"{failure}: {error}") from error
 
     def need(self, topic: str, number: int, offset: int | None) -> None:
         """Keep a partition's records from an offset on, whatever retention says.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.versions import newer
 from ropeway.storage import private
 from ropeway.storage.api import LogError, LogUnavailableError
@@ -57,7 +58,7 @@ def open_offsets(
             database.close()
             raise
     except (OSError, sqlite3.Error) as error:
-        raise LogError(f"cannot open {path}: {error}") from error
+        raise LogError(f"cannot open {path}: {reason_of(error)}") from error
 
 
 class FileOffsets(OffsetTable):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.system import sync_data
 from ropeway.storage.file import segment as files
 from ropeway.storage.file.index import HEADER as INDEX_HEADER
@@ -110,7 +111,9 @@ class Segments:
             os.ftruncate(old.descriptor, old.written)
         except OSError as error:
             # The index stays in memory, and the next start makes the file.
-            _log.warning("segment not sealed", file=str(old.path), error=str(error))
+            _log.warning(
+                "segment not sealed", file=str(old.path), error=reason_of(error)
+            )
             return
         loop.call_soon_threadsafe(self._sealed, old, sealed)
 

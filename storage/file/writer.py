@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.system import sync_data
 from ropeway.storage.api import (
     LogBusyError,
@@ -321,7 +322,7 @@ class Writer:
 
     def _failed(self, runs: Runs, error: OSError) -> None:
         """Nothing was stored, and later it may be; unless zeros cannot be written."""
-        text = f"the log cannot write: {error.strerror}; nothing was stored"
+        text = f"the log cannot write: {reason_of(error)}; nothing was stored"
         if error.__cause__ is not None:
             self.refusal = LogUnavailableError(
                 f"{text}, and part of a block could not be cleared: the log is "
@@ -334,10 +335,10 @@ class Writer:
         # says nothing about them: only reading the medium again can tell.
         self.sync_failed = True
         self.refusal = LogUnavailableError(
-            f"the disk failed to keep what was written: {error.strerror}; the log is "
+            f"the disk failed to keep what was written: {reason_of(error)}; the log is "
             "read-only until it is opened again"
         )
-        _log.error("log is read-only", error=str(error))
+        _log.error("log is read-only", error=reason_of(error))
 
     def _fail(self, runs: Runs, error: LogError) -> None:
         """Fail a block and all behind it, so that offsets stay as promised."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ropeway.storage.api import Done, RecordParts
+from ropeway.storage.api import Done, RecordParts
 
 _log = structlog.get_logger()
 
@@ -73,7 +74,7 @@ async def let_go(ways: Sequence[AppendPath], reason: str, timeout_s: float) -> N
         async with asyncio.timeout(timeout_s):
             await drain(ways)
     except (TimeoutError, LogError) as error:
-        _log.warning("appends were not acknowledged", reason=str(error))
+        _log.warning("appends were not acknowledged", reason=reason_of(error))
     for one in ways:
         one.fail(reason)
     await asyncio.gather(*(one.close() for one in ways))

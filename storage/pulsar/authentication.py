@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Protocol
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.pulsar.errors import PulsarUnavailableError
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ def secret(what: str, read: Callable[[], str]) -> bytes:
     try:
         text = read().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise PulsarUnavailableError(f"cannot read {what}: {error}") from error
+        raise PulsarUnavailableError(
+            f"cannot read {what}: {reason_of(error)}"
+        ) from error
     if not text or not text.isprintable():
         raise PulsarUnavailableError(
             f"cannot use {what}: {len(text)} characters; allowed: one line of printable"

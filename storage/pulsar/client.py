@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.pulsar.authentication import Authentication, Unauthenticated
 from ropeway.storage.pulsar.commands import (
     Access,
@@ -318,7 +319,7 @@ class PulsarClient:
                 await self._see_whose(route.address, connection)
         except OSError as error:  # as TimeoutError is
             forget()
-            reason = explained(repr(error))
+            reason = explained(reason_of(error))
             raise PulsarUnavailableError(f"{host}:{port}: {reason}") from error
         except BaseException:
             forget()

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.pulsar.authentication import Authentication
 from ropeway.storage.pulsar.commands import (
     PROTOCOL_VERSION,
@@ -255,7 +256,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who relied on it."""
         error = self.broken = self.broken or PulsarUnavailableError(
-            f"the connection was lost: {explained(str(exc or _CLOSED))}"
+            f"the connection was lost: {explained(reason_of(exc) if exc else _CLOSED)}"
         )
         if self._keep_alive is not None:
             self._keep_alive.cancel()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.api import LogError
 from ropeway.storage.pulsar import leftovers, selftest
 from ropeway.storage.pulsar import owner as owners
@@ -176,7 +177,7 @@ async def _examine(
     except NotPermittedError as error:
         yield Finding(str(error), _SIGN_IN, refused=True)
     except (LogError, OSError) as error:
-        yield _refused(str(error))
+        yield _refused(reason_of(error))
 
 
 async def _see_that_we_may_make(admin: Admin, space: str) -> None:

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 from msgspec import Meta, Struct
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.pulsar.authentication import secret
 from ropeway.storage.pulsar.errors import PulsarUnavailableError
 
@@ -127,8 +128,9 @@ class OAuth2:
         try:
             answer = await self._ask()
         except (aiohttp.ClientError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            self._fail(f"{self._settings.issuer_url} does not answer: {reason}")
+            self._fail(
+                f"{self._settings.issuer_url} does not answer: {reason_of(error)}"
+            )
         except PulsarUnavailableError as error:
             self._fail(str(error))
         else:
@@ -178,8 +180,8 @@ class OAuth2:
             return msgspec.json.decode(path.read_bytes(), type=_Credentials)
         except (OSError, msgspec.DecodeError) as error:
             raise PulsarUnavailableError(
-                f"cannot use oauth2.credentials_file {path}: {error}; allowed: JSON "
-                "with client_id and client_secret"
+                f"cannot use oauth2.credentials_file {path}: {reason_of(error)}; "
+                "allowed: JSON with client_id and client_secret"
             ) from error
 
 

@@ -15,6 +15,7 @@ import structlog
 from msgspec import Struct
 from yarl import URL
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.pulsar.authentication import Unauthenticated, headers
 from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
@@ -207,7 +208,7 @@ class Rest:
                 raise AdminRefusedError(
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     f"{method} {first.path}: {where.authority}, which Pulsar sent us "
-                    f"to, does not answer: {error or 'time-out'}",
+                    f"to, does not answer: {reason_of(error)}",
                 ) from error
             if status != HTTPStatus.TEMPORARY_REDIRECT:
                 break

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import structlog
 
+from ropeway.common.reasons import reason_of
+
 _NO_PASSPHRASE = ""
 """Without an answer at hand, OpenSSL would ask for it on the terminal, and wait."""
 
@@ -51,7 +53,9 @@ class TlsFiles:
             try:
                 self._context = self._read()
             except OSError as error:
-                _log.warning("new files not used, the old stay", reason=str(error))
+                _log.warning(
+                    "new files not used, the old stay", reason=reason_of(error)
+                )
         return self._context
 
     def _look(self) -> _Stamp:
@@ -66,7 +70,7 @@ class TlsFiles:
                 what = f"{self._certificate} with the key {self._key}"
                 context.load_cert_chain(self._certificate, self._key, _NO_PASSPHRASE)
         except OSError as error:  # as ssl.SSLError is
-            raise OSError(f"cannot use {what}: {error.strerror or error}") from error
+            raise OSError(f"cannot use {what}: {reason_of(error)}") from error
         return context
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from ropeway.common.reasons import reason_of
 from ropeway.common.versions import newer
 from ropeway.storage import private
 from ropeway.storage.api import LogError, LogUnavailableError
@@ -99,8 +100,8 @@ class Metadata:
                 raise
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailableError(
-                f"cannot use {self.path}: {error}; it may be deleted while no node "
-                "runs, and is made again from the provider"
+                f"cannot use {self.path}: {reason_of(error)}; it may be deleted while "
+                "no node runs, and is made again from the provider"
             ) from error
         if version > VERSION:
             self._file.close()

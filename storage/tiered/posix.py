@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from ropeway.common.reasons import reason_of
 from ropeway.storage import private
 from ropeway.storage.directories import make_directory, sync_directory
 from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
@@ -68,7 +69,7 @@ class PosixProvider:
             raise ObjectMissingError(f"{self.label} has no object {name}") from error
         except OSError as error:
             raise ProviderError(
-                f"{self.label}, object {name}: {error.strerror or error}; check the "
+                f"{self.label}, object {name}: {reason_of(error)}; check the "
                 "directory's file system, its free space and permissions"
             ) from error
 

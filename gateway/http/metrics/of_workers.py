@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from ropeway.common.reasons import reason_of
 from ropeway.gateway.http.metrics.page import render
 from ropeway.gateway.tls import node_context
 from ropeway.gateway.wire import host_port
@@ -77,7 +78,7 @@ async def _fetch(
             answer.raise_for_status()
             return await answer.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        log.warning("no metrics of a worker", broker=name, reason=str(error))
+        log.warning("no metrics of a worker", broker=name, reason=reason_of(error))
         return None
 
 

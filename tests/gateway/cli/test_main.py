@@ -101,7 +101,7 @@ LOADED = {
     "compacted config connection connections credentials decompression diagnosis "
     "errors ids instance lags message pull_request queue_bounds received routes "
     "send_request subscription table tasks tls topic_configs",
-    "ropeway.common": "native versions",
+    "ropeway.common": "native reasons versions",
     "ropeway.gateway": "cli config errors fast_imports node pulsar_config "
     "request_limits topics_config wire",
     "ropeway.gateway.cli": "clients cluster_options cluster_settings completion "
