@@ -154,6 +154,16 @@ async def test_a_dead_broker_is_passed_over_for_the_next():
         assert len(broker.of(Connect)) == 1
 
 
+@pytest.mark.usefixtures("two_tries")
+@looped
+async def test_why_no_broker_answers_is_said_in_the_systems_words():
+    (port,) = free_ports(1)
+    async with client(f"pulsar://127.0.0.1:{port}") as one:
+        with pytest.raises(PulsarUnavailableError) as told:
+            await producer(one)
+    assert str(told.value) == f"127.0.0.1:{port}: Connection refused"
+
+
 @looped
 async def test_all_who_ask_at_once_pass_over_a_dead_broker():
     dead = f"pulsar://127.0.0.1:{free_ports(1)[0]}"
