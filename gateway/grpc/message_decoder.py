@@ -6,7 +6,6 @@ Source: SendMessageActivity.java and ProxyConfig.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import unicodedata
-import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.common.clock import now_ms
@@ -56,11 +55,6 @@ class DecodedMessage(NamedTuple):
     """The pairs in wire form."""
     kind: str
     """Its type, as `message_types` has it; TRANSACTION: the half of one."""
-
-    @property
-    def group_hash(self) -> int:
-        """A number that is the same for a message group wherever it is computed."""
-        return zlib.crc32(self.group.encode())
 
 
 def outgoing(node: Node, topic: str, sent: Message) -> DecodedMessage:

@@ -19,7 +19,9 @@ from ropeway.gateway.grpc.protocol import (
     ForwardMessageToDeadLetterQueueResponse,
 )
 from ropeway.gateway.grpc.receipt_handles import Handle, ack, handle, keep
+from ropeway.gateway.grpc.source_letters import bury_at_source
 from ropeway.gateway.grpc.statuses import OK, RefusedError, status, together
+from ropeway.gateway.processors.at_source import is_of_source
 from ropeway.gateway.processors.needs import SUB, popped_needs
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 
@@ -104,8 +106,9 @@ async def bury(call: Call, of: Handle, topic: str, group: str, message_id: str) 
     Raises:
         RefusedError: It is not in hand by that receipt, or cannot be stored now.
     """
+    at_source = is_of_source(of.receipt.broker, call.node)
     try:
-        offset = _message_id(of, topic, group, call)
+        offset = 0 if at_source else _message_id(of, topic, group, call)
     except RefusedError:
         # Who may not have it does not learn whether there is such a queue.
         needs = popped_needs(call.node, group, of.topic(group, topic), (SUB,))
@@ -120,7 +123,10 @@ async def bury(call: Call, of: Handle, topic: str, group: str, message_id: str) 
     )
     # Kept first, so that a receipt that is too late stores nothing twice.
     kept = await keep(call, of, topic, group, of.receipt.invisible_ms or 1)
-    await call.do(header)
+    if at_source:
+        await bury_at_source(of, header, call.node)
+    else:
+        await call.do(header)
     await ack(call, kept, topic, group)
 
 

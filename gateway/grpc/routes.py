@@ -1,7 +1,8 @@
 """QueryRoute and QueryAssignment: which broker has which queues, and where it is.
 
 Each broker of the route comes with its own address: a client sends to the node that
-leads the broker, whatever node it has asked.
+leads the broker, whatever node it has asked. Brokers of a migration's source come with
+this node's address, since it asks them for its clients.
 
 Source: RouteActivity.java, RocketMQ 5.3.4.
 """
@@ -36,7 +37,7 @@ from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from ropeway.routing.api import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ropeway.gateway.grpc.calls import Call
     from ropeway.gateway.grpc.protocol import (
@@ -69,20 +70,25 @@ async def query_route(request: QueryRouteRequest, call: Call) -> QueryRouteRespo
     name = validation.topic(request.topic)
     route = await _route(name, call)
     topic = call.node.routes.topics.get(name)
-    kind = message_types.type_of_topic(name, topic.attributes if topic else {})
+    # Of one that is not here, nobody here knows.
+    kind = (
+        message_types.type_of_topic(name, topic.attributes)
+        if topic is not None
+        else message_types.MIXED
+    )
     accepted = _TYPES.get(kind, [MessageType.MESSAGE_TYPE_UNSPECIFIED])
-    brokers = {one.broker_name: one for one in route.broker_datas}
+    brokers = _Brokers(route, call)
     named = _only_name(request.topic)
     queues = [
         MessageQueue(
             topic=named,
             id=queue_id,
             permission=permission,
-            broker=_broker(brokers[data.broker_name], rank),
+            broker=brokers.of(data.broker_name, rank),
             accept_message_types=accepted,
         )
         for data in route.queue_datas
-        for rank in brokers[data.broker_name].broker_addrs
+        for rank in brokers.ranks(data.broker_name)
         for queue_id, permission in _queues(data)
     ]
     return QueryRouteResponse(status=OK, message_queues=queues)
@@ -94,7 +100,8 @@ def _only_name(topic: Resource) -> Resource:
 
 
 async def _route(name: str, call: Call) -> bodies.TopicRoute:
-    reply = await call.do(GetRouteInfo(topic=name, own_only=True))
+    own_only = call.node.source is None
+    reply = await call.do(GetRouteInfo(topic=name, own_only=own_only))
     return bodies.decode(bodies.TopicRoute, bytes(reply.body))
 
 
@@ -113,15 +120,35 @@ def _queues(data: bodies.QueueData) -> Iterator[tuple[int, Permission]]:
             yield queue_id, Permission.NONE
 
 
-def _broker(data: bodies.BrokerData, rank: str) -> Broker:
-    host, port = host_port.split(data.broker_addrs[rank])
-    return Broker(
-        name=data.broker_name,
-        id=int(rank),
-        endpoints=Endpoints(
-            scheme=_scheme(host), addresses=[Address(host=host, port=port)]
-        ),
-    )
+class _Brokers:
+    """The brokers of a route, as gRPC clients are told of them.
+
+    Args:
+        route: Of a topic.
+        call: Who asks.
+    """
+
+    def __init__(self, route: bodies.TopicRoute, call: Call) -> None:
+        self._known = {one.broker_name: one for one in route.broker_datas}
+        self._ours = {call.node.config.broker, *call.node.routes.brokers}
+        self._asked = call.advertised
+
+    def ranks(self, name: str) -> Iterable[str]:
+        """The nodes of a broker that clients are told of."""
+        return self._known[name].broker_addrs if name in self._ours else (_MASTER,)
+
+    def of(self, name: str, rank: str) -> Broker:
+        """A node of a broker, and where clients reach it."""
+        ours = name in self._ours
+        address = self._known[name].broker_addrs[rank] if ours else self._asked
+        host, port = host_port.split(address)
+        return Broker(
+            name=name,
+            id=int(rank),
+            endpoints=Endpoints(
+                scheme=_scheme(host), addresses=[Address(host=host, port=port)]
+            ),
+        )
 
 
 def _scheme(host: str) -> AddressScheme:
@@ -147,7 +174,7 @@ async def query_assignment(
         and not lite_settings.of_group(group.attributes).parent
     )
     route = await _route(validation.topic(request.topic), call)
-    brokers = {one.broker_name: one for one in route.broker_datas}
+    brokers = _Brokers(route, call)
     topic = _only_name(request.topic)
     assignments = [
         Assignment(message_queue=_assigned(topic, data, brokers, queue_id))
@@ -161,10 +188,7 @@ async def query_assignment(
 
 
 def _assigned(
-    topic: Resource,
-    data: bodies.QueueData,
-    brokers: dict[str, bodies.BrokerData],
-    queue_id: int,
+    topic: Resource, data: bodies.QueueData, brokers: _Brokers, queue_id: int
 ) -> MessageQueue:
     both = PERM_READ | PERM_WRITE
     writable = data.perm & both == both
@@ -172,5 +196,5 @@ def _assigned(
         topic=topic,
         id=queue_id,
         permission=Permission.READ_WRITE if writable else Permission.READ,
-        broker=_broker(brokers[data.broker_name], _MASTER),
+        broker=brokers.of(data.broker_name, _MASTER),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc import message_groups, validation
 from ropeway.gateway.grpc.message_decoder import DecodedMessage, named, outgoing
 from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
@@ -19,6 +19,7 @@ from ropeway.gateway.grpc.protocol import (
 from ropeway.gateway.grpc.statuses import OK, RefusedError
 from ropeway.gateway.lite import names as lite_names
 from ropeway.gateway.node import message_types, names
+from ropeway.gateway.node.source_routes import SourceError
 from ropeway.gateway.processors.needs import PUB, topic_needs
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.commands.send import (
@@ -102,7 +103,7 @@ async def _send(
     else:
         body, is_one_group = first.body, bool(first.group)
     # The queue of a message group is always the same; else any will do.
-    queue_id = _queue(node, topic, first) if is_one_group else _ANY_QUEUE
+    queue_id = await _queue(node, topic, first) if is_one_group else _ANY_QUEUE
     header = (SendBatchMessage if is_batch else SendMessageV2)(
         producer_group=topic,
         topic=topic,
@@ -138,13 +139,22 @@ def _broker_of_lite(node: Node, topic: str, one: DecodedMessage) -> str | None:
     return lite_names.broker(one.lite_topic, known.route)
 
 
-def _queue(node: Node, topic: str, one: DecodedMessage) -> int:
+async def _queue(node: Node, topic: str, one: DecodedMessage) -> int:
     """The queue of a message's group; any, where there is no group or topic."""
+    if not one.group:
+        return _ANY_QUEUE
     served = node.topics.get(topic)
-    if served is None or not one.group:
+    if served is not None:
+        queues = served.setup.write_queue_nums
+    elif node.source is not None:
+        try:
+            queues = await node.source.queues(topic, node.routes.brokers)
+        except SourceError as error:
+            raise RefusedError(Code.HA_NOT_AVAILABLE, str(error)) from error
+    else:
         return _ANY_QUEUE
     # Clients in several languages hash differently, so what they choose is not asked.
-    return one.group_hash % max(1, served.setup.write_queue_nums)
+    return message_groups.queue_of(one.group, max(1, queues))
 
 
 @rpc("RecallMessage")

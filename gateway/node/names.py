@@ -155,6 +155,11 @@ def is_system_topic(name: str) -> bool:
     return name in SYSTEM_TOPICS or name.startswith("rmq_sys_")
 
 
+def is_of_users(name: str) -> bool:
+    """Whether a topic may be a client's: it is no group's, nor the system's."""
+    return not (is_derived(name) or is_system_topic(name) or topic_complaint(name))
+
+
 def stays_with_broker(topic: str, cluster: str, broker: str) -> bool:
     """Whether a topic is of use to a broker alone, so that its queues never move."""
     return (

@@ -10,11 +10,8 @@ import msgspec
 from ropeway.gateway.node import attributes, message_types, names
 from ropeway.gateway.wire import message, message_id, receipt
 from ropeway.routing.api import (
-    PASSED_ON,
     PERM_READ,
     PERM_WRITE,
-    RETURNED,
-    SENT_BACK,
     STORED,
 )
 from ropeway.storage.api import NotReadyError
@@ -22,9 +19,6 @@ from ropeway.storage.api import NotReadyError
 if TYPE_CHECKING:
     from ropeway.routing.api import Topic
     from ropeway.storage.api import Partition
-
-
-_PASSED_ON = (PASSED_ON, SENT_BACK, RETURNED)
 
 
 class ServedTopic:
@@ -75,7 +69,7 @@ class ServedTopic:
             setup.perm & PERM_READ and setup.name not in names.NOT_FOR_READING
         )
         self.writable = bool(setup.perm & PERM_WRITE or setup.writes == STORED)
-        self.passed_on = setup.mirrored and setup.writes in _PASSED_ON
+        self.passed_on = setup.mirrored and setup.writes != STORED
         """Whether what is sent to it goes to the source of a migration; also for a
         moment, in which nobody stores it, before that is so."""
         self.kind = kind = message_types.type_of_topic(setup.name, setup.attributes)

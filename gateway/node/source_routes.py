@@ -17,7 +17,14 @@ from ropeway.client.credentials import Credentials
 from ropeway.client.errors import RemotingError
 from ropeway.client.routes import Routes
 from ropeway.gateway.config import ConfigError, read_named
-from ropeway.gateway.node.source_sends import SourceRoute, SourceSends
+from ropeway.gateway.node.source_sends import (
+    ANY_CODE,
+    SEND_S,
+    SourceRoute,
+    SourceSends,
+    masters,
+    queues_of,
+)
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
@@ -26,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AsyncExitStack
 
+    from ropeway.client.connection import Response
     from ropeway.gateway.topics_config import MigrationConfig
+    from ropeway.gateway.wire.header import Header
 
 ANSWER_S = 2.0
 """All name servers together; clients wait 3 s for us."""
@@ -77,6 +86,39 @@ class SourceRoutes:
                     f"{self._name_server} and here; allowed: brokers of other names"
                 )
         return found
+
+    async def queues(self, topic: str, ours: Collection[str]) -> int:
+        """Return how many queues the source has of a topic, on all its brokers.
+
+        Raises:
+            SourceError: As of `find`.
+        """
+        found = await self.find(topic, ours)
+        return len(queues_of(topic, found.route)) if found is not None else 0
+
+    async def ask(self, broker: str, header: Header, wait_s: float) -> Response:
+        """Ask a broker of the source; its answer, whatever that says.
+
+        Args:
+            broker: Its name.
+            header: The request.
+            wait_s: How long it may wait for messages.
+
+        Raises:
+            RemotingError: It did not answer.
+            SourceError: Nobody says where it is.
+        """
+        # Each broker has a topic named like itself.
+        found = await self.find(broker, ())
+        address = masters(found.route).get(broker) if found is not None else None
+        if address is None:
+            raise SourceError(
+                f"the migration's source {self._name_server} has no master of broker "
+                f"{broker:.100}"
+            )
+        return await self._connections.request(
+            address, header, timeout_s=SEND_S + wait_s, expect=ANY_CODE
+        )
 
     def _begin(self, topic: str) -> asyncio.Task[SourceRoute | None]:
         loop = asyncio.get_running_loop()

@@ -31,20 +31,22 @@ if TYPE_CHECKING:
 
     from ropeway.client.connection import Response
     from ropeway.client.connections import Connections
+    from ropeway.client.message import MessageQueue
     from ropeway.gateway.wire import bodies
     from ropeway.gateway.wire.commands.send import SendMessage
 
 HOLD_S = 2.0
 """How long senders wait at most; then messages go to the source as before."""
-_SEND_S = 3.0
-"""How long the source has for a message: as long as clients wait."""
+SEND_S = 3.0
+"""How long the source has for an answer: as long as clients wait."""
 _LOOK_S = 0.005
 _SOURCE = "the migration's source"
 _GROUP = "ropeway-migrate"
 """The producer group of what nodes send for themselves."""
 _NO_QUEUE = 1 << 30
 """No topic has so many queues."""
-_ANY_CODE = range(-(1 << 31), 1 << 31)
+ANY_CODE = range(-(1 << 31), 1 << 31)
+"""Whoever asked is told what the source says."""
 _DELAYS = (
     properties.DELAY,
     properties.TIMER_DELAY_MS,
@@ -103,14 +105,18 @@ class SourceSends:
         self._ends: dict[str, dict[int, int]] = {}
 
     async def send(
-        self, request: SendMessage, body: bytes, queues: int, ours: Collection[str]
+        self,
+        request: SendMessage,
+        body: bytes,
+        queues: int | None,
+        ours: Collection[str],
     ) -> Sent:
         """Have the source store a message or a batch; its answer, whatever that says.
 
         Args:
             request: For a queue of the mirror.
             body: Of the message, or the batch.
-            queues: How many the mirror has.
+            queues: How many the mirror has; None where there is none.
             ours: The names of this cluster's brokers.
 
         Raises:
@@ -125,8 +131,8 @@ class SourceSends:
                 place.address,
                 msgspec.structs.replace(request, queue_id=place.queue_id),
                 body,
-                timeout_s=_SEND_S,
-                expect=_ANY_CODE,
+                timeout_s=SEND_S,
+                expect=ANY_CODE,
             )
             if answer.code not in STATUS_OF_CODE:
                 return Sent(answer, None)
@@ -139,11 +145,12 @@ class SourceSends:
             self._under_way[topic] -= 1
 
     async def _place(
-        self, topic: str, queue_id: int, queues: int, ours: Collection[str]
+        self, topic: str, queue_id: int, queues: int | None, ours: Collection[str]
     ) -> _Place:
         """Where the source has what is a queue of the mirror here."""
         route = await self._route(topic, ours)
-        theirs = in_order(topic, {one.broker_name: one for one in route.queue_datas})
+        theirs = queues_of(topic, route)
+        queues = len(theirs) if queues is None else queues
         brokers = {one.broker_name for one in theirs}
         if len(theirs) < queues or (len(brokers) > 1 and len(theirs) > queues):
             # Which queue is which can be told when all are there.
@@ -155,7 +162,7 @@ class SourceSends:
         if len(brokers) > 1 and not 0 <= queue_id < len(theirs):
             queue_id = random.randrange(len(theirs))  # noqa: S311 - a spread
         name = theirs[queue_id if len(brokers) > 1 else 0].broker_name
-        address = _masters(route).get(name)
+        address = masters(route).get(name)
         if address is None:
             raise ConnectionFailedError(_SOURCE, f"has no master of broker {name}")
         before = [one.broker_name for one in theirs].index(name)
@@ -164,7 +171,7 @@ class SourceSends:
     async def _route(self, topic: str, ours: Collection[str]) -> bodies.TopicRoute:
         """Where the source has a topic: one master at least."""
         found = await self._routes.find(topic, ours)
-        if found is None or not _masters(found.route):
+        if found is None or not masters(found.route):
             raise ConnectionFailedError(
                 _SOURCE, f"has no broker for topic {topic:.200}"
             )
@@ -191,9 +198,9 @@ class SourceSends:
             born_timestamp=0,
             flag=0,
         )
-        for address in _masters(route).values():
+        for address in masters(route).values():
             answer = await self._connections.request(
-                address, request, b"?", timeout_s=_SEND_S, expect=_ANY_CODE
+                address, request, b"?", timeout_s=SEND_S, expect=ANY_CODE
             )
             said = refusal(ResponseError(answer.code, answer.remark, address))
             if said is not None:
@@ -250,7 +257,12 @@ class SourceSends:
             await asyncio.sleep(_LOOK_S)
 
 
-def _masters(route: bodies.TopicRoute) -> dict[str, str]:
+def queues_of(topic: str, route: bodies.TopicRoute) -> list[MessageQueue]:
+    """All queues of a topic, in the order that they have in a mirror."""
+    return in_order(topic, {one.broker_name: one for one in route.queue_datas})
+
+
+def masters(route: bodies.TopicRoute) -> dict[str, str]:
     """The addresses of brokers by name."""
     return {
         broker.broker_name: address

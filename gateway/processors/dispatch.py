@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropeway.common.eager import begin as begin_eagerly
 from ropeway.gateway.node.pending_sends import PendingSend
 from ropeway.gateway.node.sql import NotCompiledError, compile_later
 from ropeway.gateway.processors import stale
 from ropeway.gateway.processors.admission import admit
+from ropeway.gateway.processors.at_source import ASKED_THERE, ask_there, is_of_source
 from ropeway.gateway.processors.context import (
     LATER,
     Answer,
@@ -142,11 +143,12 @@ def work(context: Context) -> None:
                 return
             context.as_slave = True
         header = context.header or context.read()
-        if (others := node.forwarder.others) and code in NAMING_BROKER:
-            other = others.get(header.bname)
-            if other is not None:
-                go_on(context, _forward(context, other))
-                return
+        if (node.forwarder.others or node.source is not None) and (
+            code in NAMING_BROKER
+            and (done := _done_elsewhere(header, context)) is not None
+        ):
+            go_on(context, done)
+            return
         waiting = node.pending_sends.waiting
         if waiting and (destination := _blocking(context)) is not None:
             _add_pending(context, destination, context.slices().pause)
@@ -160,6 +162,18 @@ def work(context: Context) -> None:
         _wait_for(context, missing)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error)
+
+
+def _done_elsewhere(
+    header: Any, context: Context
+) -> Coroutine[None, None, None] | None:
+    """What is to be done with a request for another broker; None where it is for us."""
+    other = context.node.forwarder.others.get(header.bname)
+    if other is not None:
+        return _forward(context, other)
+    if context.code in ASKED_THERE and is_of_source(header.bname, context.node):
+        return _wait(context, ask_there(header, context))
+    return None
 
 
 def _answer(context: Context, result: Outcome) -> None:

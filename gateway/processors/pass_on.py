@@ -1,4 +1,4 @@
-"""Sends to a topic that is about to move here: its source stores them still."""
+"""Sends to a topic that has not moved here, or is about to: its source stores them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ropeway.gateway.processors.lead_back import (
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import FINISHED, HELD
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.header import to_fields
 from ropeway.gateway.wire.message import TRANSACTION_MASK
 from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
 from ropeway.routing.api import AT_SOURCE, PASSED_ON, STORED
@@ -52,31 +54,41 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
     if topic is not None and not (topic.setup.mirrored or sends.is_held(topic.name)):
         # It was held to go back to the source, and that did not come.
         topic.passed_on = False
-    if topic is None or not topic.passed_on or sends.is_held(request.topic):
+    if (topic is not None and not topic.passed_on) or sends.is_held(request.topic):
         released = partial(sends.released, request.topic)
         raise NotPreparedError(request.topic, released)
     pairs = properties.parse(request.properties)
     if request.sys_flag & TRANSACTION_MASK or TRANSACTION_PREPARED in pairs:
         raise Refusal(
             ResponseCode.SYSTEM_BUSY,
-            f"topic[{request.topic}] is being moved here; transactions begin after "
+            f"topic[{request.topic}] has not moved here yet; transactions begin after "
             "that, try again",
         )
+    ours = node.routes.brokers
+    if topic is None and await source.find(request.topic, ours) is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] not exist, apply first please!",
+        )
+    queues = len(topic.partitions) if topic is not None else None
     try:
         answer, queue_id = await sends.send(
-            msgspec.structs.replace(request, bname=None),
-            context.body,
-            len(topic.partitions),
-            node.routes.brokers,
+            msgspec.structs.replace(request, bname=None), context.body, queues, ours
         )
     except RemotingError as error:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the migration's source: {error}"
         ) from error
     fields = msgspec.json.decode(answer.fields, type=dict[str, str] | None)
-    if fields is not None and queue_id is not None:
-        fields["queueId"] = str(queue_id)
-    return Answer(answer.code, answer.remark, fields=fields, body=answer.body)
+    header = None
+    if queue_id is not None:
+        header = msgspec.structs.replace(answer.header(SendReply), queue_id=queue_id)
+        fields = {
+            name: value
+            for name, value in (fields or {}).items()
+            if name not in to_fields(header)
+        }
+    return Answer(answer.code, answer.remark, header, fields, answer.body)
 
 
 async def lead_writes(request: CreateTopic, context: Context) -> None:

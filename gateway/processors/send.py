@@ -38,6 +38,7 @@ from ropeway.gateway.wire.commands.send import (
 )
 from ropeway.gateway.wire.message import TRANSACTION_MASK
 from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
+from ropeway.routing.api import AT_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,8 +124,12 @@ def _elsewhere(
     request: SendMessage, context: Context, topic: ServedTopic | None
 ) -> Eventual[Later | Answer]:
     """Send to a topic that is not there, or that a migration's source stores."""
-    if topic is None:
+    has_source = context.node.source is not None
+    if topic is None and not (has_source and names.is_of_users(request.topic)):
         raise _missing(request, context)
+    if topic is not None and topic.setup.writes == AT_SOURCE and not has_source:
+        # A mirror that is no migration.
+        raise _forbidden(request)
     return pass_on(request, context)
 
 

@@ -148,11 +148,11 @@ def receives(
     given = {
         "invisible_duration": Duration(seconds=INVISIBLE_S),
         "batch_size": 32,
+        "message_queue": MessageQueue(topic=Resource(name=topic)),
         **more,
     }
     return ReceiveMessageRequest(
         group=Resource(name=group),
-        message_queue=MessageQueue(topic=Resource(name=topic)),
         long_polling_timeout=Duration(
             seconds=int(wait_s), nanos=int(wait_s % 1 * 1_000_000_000)
         ),

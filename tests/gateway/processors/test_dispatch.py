@@ -80,6 +80,7 @@ class Node:
         self.tasks = Started()
         self.leadership = SimpleNamespace(leads=True, is_stale=False, went_on_s=0.0)
         self.forwarder = SimpleNamespace(others={})
+        self.source = None
         self.guard = None
         self.pending_sends = PendingSends()
         self.config = Config()

@@ -18,6 +18,7 @@ public final class Agent {
 
     private static final Map<String, Action> ACTIONS = Map.of(
         "produce", Producing::produce,
+        "keep_sending", Producing::keepSending,
         "transact", Producing::transact,
         "recall", Producing::recall,
         "consume", Consuming::push,

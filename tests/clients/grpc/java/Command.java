@@ -61,6 +61,16 @@ final class Command {
         return found;
     }
 
+    /** A message that says a number, of one of {@code groups} message groups in turn. */
+    Command numbered(long number) {
+        var message = new JsonObject();
+        message.addProperty("body", String.valueOf(number));
+        if (has("groups")) {
+            message.addProperty("group", String.valueOf(number % number("groups", 1)));
+        }
+        return new Command(message);
+    }
+
     /** The entries of an object as text. */
     Map<String, String> texts(String key) {
         Map<String, String> texts = new LinkedHashMap<>();

@@ -30,6 +30,27 @@ final class Producing {
         }
     }
 
+    /** Sends numbers one after the other until it is stopped. */
+    static void keepSending(Command command) throws Exception {
+        Agent.RUNNING.put(command.id, () -> { });
+        try (Producer producer = Messages.CLIENTS.newProducerBuilder()
+                .setClientConfiguration(command.configuration())
+                .setTopics(command.text("topic"))
+                .build()) {
+            for (int number = 0; Agent.RUNNING.containsKey(command.id);) {
+                var one = command.numbered(number);
+                try {
+                    sent(command, one, producer.send(
+                        Messages.build(command.text("topic"), one)));
+                    number++;
+                } catch (ClientException | RuntimeException error) {
+                    command.emit("missed", Messages.describe(error));
+                }
+                Thread.sleep(command.number("pause_ms", 0));
+            }
+        }
+    }
+
     /** Sends, and again for {@code retry_for_ms} where the client has given up. */
     private static SendReceipt send(Command command, Command one, Producer producer)
             throws Exception {

@@ -107,6 +107,37 @@ def produce(command: Fields) -> None:
         producer.shutdown()
 
 
+class Until:
+    """What is running until it is stopped, and ends by itself then."""
+
+    def shutdown(self) -> None:
+        pass
+
+
+def keep_sending(command: Fields) -> None:
+    """Send numbers one after the other until it is stopped."""
+    running[command["id"]] = Until()
+    producer = Producer(configuration(command), (command["topic"],))
+    producer.startup()
+    try:
+        number = 0
+        while command["id"] in running:
+            one = {"body": str(number), **group_of(command, number)}
+            try:
+                sent(command, one, producer.send(build(command["topic"], one)))
+                number += 1
+            except Exception as error:  # noqa: BLE001 - the library's own
+                emit(command, "missed", **describe_error(error))
+            time.sleep(command.get("pause_ms", 0) / 1000)
+    finally:
+        producer.shutdown()
+
+
+def group_of(command: Fields, number: int) -> Fields:
+    groups = command.get("groups", 0)
+    return {"group": str(number % groups)} if groups else {}
+
+
 class Checker(TransactionChecker):
     def __init__(self, command: Fields) -> None:
         self._command = command
@@ -248,6 +279,7 @@ def describe_error(error: Exception) -> Fields:
 
 ACTIONS: dict[str, Callable[[Fields], None]] = {
     "produce": produce,
+    "keep_sending": keep_sending,
     "transact": transact,
     "recall": recall,
     "consume": push,
