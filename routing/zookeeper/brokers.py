@@ -242,8 +242,15 @@ class Brokers:
         await self.refresh()
 
     async def _read_folders(self) -> None:
-        nodes = await self._session.children(self._layout.brokers, self._watch_folders)
+        # Before the answer: who says that it is old already may be heard first.
         self._folders_changed = False
+        try:
+            nodes = await self._session.children(
+                self._layout.brokers, self._watch_folders
+            )
+        except BaseException:
+            self._folders_changed = True
+            raise
         for node in nodes:
             if node not in self._folders and codec.is_name(node):
                 self._changed.add(self._folder(node))

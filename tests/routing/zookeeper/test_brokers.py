@@ -200,6 +200,27 @@ def test_a_broker_is_seen_that_comes_while_it_is_looked_for_in_vain(chroot: str)
     asyncio.run(main())
 
 
+def test_a_broker_is_seen_of_which_is_told_before_an_older_answer_comes(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            children = first._session.children
+
+            async def late(path, watch=None):
+                names = await children(path, watch)
+                if path == first._layout.brokers:
+                    first._session.children = children
+                    # kazoo has a thread for answers, and another one for watches.
+                    await second.put_broker(node("a", "broker-1"))
+                    await until(first._awake.is_set)
+                return names
+
+            first._session.children = late
+            await second.put_broker(A)
+            await until(lambda: first.brokers.keys() == {"broker-0", "broker-1"})
+
+    asyncio.run(main())
+
+
 def test_a_folder_that_is_gone_is_made_again_with_who_was_there(chroot: str):
     async def main():
         async with opened(chroot, 2) as (first, second), raw(chroot) as client:
