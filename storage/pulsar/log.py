@@ -180,7 +180,9 @@ class PulsarLog:
         """
         space = self._catalog.spaces[0]
         topic = state_topic(space, broker)
-        state = await open_state(self._cluster, topic, node, deposed)
+        told = self._ownership.telling(deposed)
+        state = await open_state(self._cluster, topic, node, told)
+        self._ownership.state = state
         elsewhere = OtherBrokers(self._client, self._admin, space, topic)
         self._ends.keep(state, self._open_ones, elsewhere)
         return state
@@ -222,10 +224,7 @@ class PulsarLog:
         siblings = self._partitions.get(topic, {}).values()
         name = next((one.name for one in siblings), None)
         partition = PulsarPartition(
-            topic,
-            number,
-            name or self._catalog.name(topic),
-            self._context,
+            *(topic, number, name or self._catalog.name(topic), self._context),
             self._converter if topic in self._shared else None,
         )
         partition.compacted = topic in self.compaction.topics

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
     from ropeway.storage.pulsar.read_ahead import Readers
     from ropeway.storage.pulsar.shared import OpenedShared
+    from ropeway.storage.state import Deposed, State
 
 OPENING_AT_ONCE = 32
 """Partitions that are opened side by side; a broker serves many gateways."""
@@ -72,6 +73,8 @@ class Ownership:
         """What is on its way, of all partitions."""
         self.follows = False
         """Whether partitions are opened for reading alone, because others own them."""
+        self.state: State | None = None
+        """Knows whether this node leads its broker; None where no other node could."""
         self._admin, self._client = cluster
         self._readers = readers
         self._settings = settings
@@ -148,6 +151,15 @@ class Ownership:
             opening.cancel()
         await asyncio.gather(*self._openings.values(), return_exceptions=True)
 
+    def telling(self, deposed: Deposed) -> Deposed:
+        """Make what is called when another node leads: it ends what is being opened."""
+
+        def told(reason: str) -> None:
+            self.do(self.stop_opening())
+            deposed(reason)
+
+        return told
+
     async def until_opened(self, partition: PulsarPartition) -> None:
         """Return when a partition is not just being opened; one that is gone is not."""
         opening = self._openings.get(partition)
@@ -207,6 +219,11 @@ class Ownership:
                 partition, await self._open_to_follow(partition, lost), lost_early
             )
             return
+        if self.state is not None and not self.state.leading:
+            # It is to follow in a moment, and would be in the way of who leads.
+            raise LogUnavailableError(
+                f"{partition.full_name} is not taken over: this node leads no more"
+            )
         opened = await open_partition(
             self._client, self._admin, partition, self._settings, self._ends, lost
         )

@@ -377,6 +377,7 @@ def test_partitions_open_by_use_and_early_where_they_are_in_use(
             theirs[1].watch(lambda: None)
             await log.release()
             theirs[0].noted_end = 7  # As it was looked up when it led before.
+            await their_state.take_over()
             await standby.lead()
             assert theirs[0].noted_end == -1
             standby.open_early()
