@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ropeway.gateway.node.leaderless_requests import LeaderlessRequests
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, LogUnavailableError
 
@@ -36,6 +37,8 @@ class PendingSends:
 
     def __init__(self) -> None:
         self.waiting: dict[Destination, deque[PendingSend]] = {}
+        self.leaderless = LeaderlessRequests()
+        """What waits before that: until it is known who leads the broker."""
 
     def blocking(
         self, topic: str, queue_id: int, waited_for: Destination | None = None

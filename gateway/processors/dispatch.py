@@ -135,6 +135,19 @@ async def _work_once(admitted: Awaitable[None], context: Context) -> None:
 
 def work(context: Context) -> None:
     """Have the node that can do it work on a request: this one, or another."""
+    if context.node.pending_sends.leaderless.waiting and _is_behind(context):
+        go_on(context, _find_leader(context))
+    else:
+        _work_in_turn(context)
+
+
+def _is_behind(context: Context) -> bool:
+    """Whether a send would overtake some of its client that wait for a leader."""
+    leaderless = context.node.pending_sends.leaderless.waiting
+    return context.code in SENDS and context.peer.address in leaderless
+
+
+def _work_in_turn(context: Context) -> None:
     node, code = context.node, context.code
     try:
         if not node.leadership.leads and code not in ANYWHERE:
@@ -303,14 +316,30 @@ def _fail(context: Context, error: Exception) -> None:
 async def _find_leader(context: Context) -> None:
     if stale.refused(context):
         return
-    leader = await context.node.leadership.settle(expected=context.peer.forwarded)
+    turns, client = context.node.pending_sends.leaderless, context.peer.address
+    turn = turns.take(client)
+    begin_work: Callable[[], None] = _nothing
+    try:
+        expected = context.peer.forwarded
+        leader = await context.node.leadership.settle(expected=expected)
+        begin_work = partial(_begin_work, context, leader)
+    finally:
+        turns.end(client, turn, begin_work)
+
+
+def _begin_work(context: Context, leader: Broker | None) -> None:
+    """Work on a request, or have it worked on, when it is known who leads."""
     between_nodes = leader is not None or context.peer.forwarded
     if stale.refused(context, between_nodes=between_nodes):
         return
     if leader is None:
-        work(context)
+        _work_in_turn(context)
     else:
-        await _forward(context, leader)
+        go_on(context, _forward(context, leader))
+
+
+def _nothing() -> None:
+    """Go on with nothing: the request has failed."""
 
 
 async def _forward(context: Context, node: Broker) -> None:

@@ -114,6 +114,14 @@ class Faults:
         self._world.loop.hold(process, fault.for_s)
         return True
 
+    async def _busy(self, fault: Fault) -> bool:
+        """Have others use its processor, too: it waits for it now and then."""
+        process = self._node(fault).process
+        if process is None:
+            return False
+        process.busy_until_s = self._world.loop.time() + fault.for_s
+        return True
+
     async def _clock(self, fault: Fault) -> bool:
         node = self._node(fault)
         node.set_clock(fault.for_s)
@@ -249,6 +257,7 @@ DOING: dict[str, Callable[[Faults, Fault], Awaitable[bool]]] = {
     "power": Faults._power,
     "stop": Faults._stop,
     "freeze": Faults._freeze,
+    "busy": Faults._busy,
     "clock": Faults._clock,
     "reset": Faults._reset,
     "half_open": Faults._half_open,

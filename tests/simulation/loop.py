@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import random
 from asyncio.base_events import BaseEventLoop
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 STEP_S = 2e-6
 """What a callback takes: so that who waits without sleeping sees time go on."""
+WAITS, LONGEST_WAIT_S = 0.05, 20e-3
+"""How often a busy machine's process waits for its processor, and how long at most."""
 BEGAN_S = 1000.0
 """The loop's time at the start of a run."""
 BEGAN_NS = 1_790_000_000_000_000_000
@@ -51,6 +54,8 @@ class Process:
         self.alive = True
         self.held_until_s = 0.0
         """It stands still until then."""
+        self.busy_until_s = 0.0
+        """Until then others use its processor, too."""
         self.parked: list[asyncio.Handle] = []
         self.ahead_ns = 0
         """How far its time of day is ahead of everybody's."""
@@ -99,6 +104,8 @@ class SimulatedLoop(BaseEventLoop):
         self._now = BEGAN_S
         self._lag = 0.0
         """How long the callback that runs has waited in the loop's thread."""
+        self.chance = random.Random(0)
+        """When busy processes wait."""
         self.steps = 0
         self.most_steps = 5_000_000
         """After so many something turns in a circle."""
@@ -215,6 +222,10 @@ class SimulatedLoop(BaseEventLoop):
         self.steps += 1
         self._now += STEP_S
         handle._run()
+        if process is not None and process.busy_until_s > self._now:
+            chance = self.chance
+            if chance.random() < WAITS:
+                self._lag += chance.random() ** 3 * LONGEST_WAIT_S
         if self._lag:
             lag, self._lag = self._lag, 0.0
             if process is not None:

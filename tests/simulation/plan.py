@@ -22,6 +22,7 @@ Kind = Literal[
     "slow_disk",
     "full_disk",
     "failing_sync",
+    "busy",
     "twin",
     "flip",
     "rot",
@@ -81,7 +82,11 @@ OF_DISKS: tuple[Kind, ...] = ("slow_disk", "full_disk", "failing_sync")
 """Those of which nodes on Pulsar notice little: they keep nothing on a disk."""
 RARE_WEIGHTS: dict[Kind, int] = {"twin": 2, "flip": 1, "rot": 2}
 """Those of which a run has few: each takes a start."""
-assert {*WEIGHTS, *ROUTE_WEIGHTS, *PULSAR_WEIGHTS, *RARE_WEIGHTS} == {*get_args(Kind)}
+BUSY: Kind = "busy"
+"""Of which a run has some beside all others."""
+assert {BUSY, *WEIGHTS, *ROUTE_WEIGHTS, *PULSAR_WEIGHTS, *RARE_WEIGHTS} == {
+    *get_args(Kind)
+}
 
 LONGEST_S: dict[Kind, float] = {
     "kill": 1.5,
@@ -95,6 +100,7 @@ LONGEST_S: dict[Kind, float] = {
     "slow_disk": 2.0,
     "full_disk": 1.5,
     "failing_sync": 0.5,
+    "busy": 3.0,
     "twin": 3.0,
     "zk_lose": 1.0,
     "zk_half_open": 4.0,
@@ -181,7 +187,7 @@ def made(seed: int) -> Plan:
             Fault(round(at_s, 3), kind, round(for_s, 3), chance.randrange(64))
         )
     nodes, route_faults = _cluster(seed, load_s)
-    faults += [*route_faults, *_rare(seed, load_s)]
+    faults += [*route_faults, *_rare(seed, load_s), *_busy(seed, load_s)]
     faults.sort(key=lambda one: one.at_s)
     return Plan(
         seed,
@@ -206,7 +212,7 @@ def on_pulsar(seed: int) -> Plan:
     plan = made(seed)
     chance = random.Random(f"{seed}/pulsar")
     weights = ROUTE_WEIGHTS | PULSAR_WEIGHTS
-    kept = {*WEIGHTS} - {*OF_DISKS}
+    kept = {BUSY, *WEIGHTS} - {*OF_DISKS}
     faults = [
         structs.replace(one, for_s=round(one.for_s / APART, 3))
         if one.kind == "clock"
@@ -252,6 +258,18 @@ def _rare(seed: int, load_s: float) -> list[Fault]:
         faults.append(
             Fault(round(at_s, 3), kind, round(for_s, 3), chance.randrange(64))
         )
+    return faults
+
+
+def _busy(seed: int, load_s: float) -> list[Fault]:
+    """Times in which others use a node's processor, too."""
+    chance = random.Random(f"{seed}/busy")
+    faults = []
+    for _ in range(chance.choice([0, 0, 3, 9])):
+        at_s = chance.uniform(0.3, load_s)
+        for_s = chance.uniform(0.2, LONGEST_S[BUSY])
+        number = chance.randrange(64)
+        faults.append(Fault(round(at_s, 3), BUSY, round(for_s, 3), number))
     return faults
 
 

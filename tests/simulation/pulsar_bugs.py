@@ -7,6 +7,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ropeway.gateway.node import pending_sends
+from ropeway.gateway.node.leaderless_requests import LeaderlessRequests, Turn
 from ropeway.gateway.node.leadership import Leadership
 from ropeway.storage.pulsar import open_partition, state
 from ropeway.storage.pulsar.appender import Appender
@@ -19,6 +21,8 @@ from ropeway.storage.pulsar.state_term import Term
 from tests.simulation.seeded import replaced, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.simulation.seeded import Bug
 
 
@@ -106,6 +110,20 @@ def lead_before_all_is_read(real: Any) -> Any:
     return open_
 
 
+class NoTurns(LeaderlessRequests):
+    """Those that wait until it is known who leads go on as they hear of it."""
+
+    def take(self, client: str) -> Turn:
+        """Wait behind nobody."""
+        del client
+        return Turn()
+
+    def end(self, client: str, turn: Turn, go_on: Callable[[], None]) -> None:
+        """Go on at once."""
+        del client, turn
+        go_on()
+
+
 def lead_for_ever(real: Any) -> Any:
     """Be sure of leading without a proof."""
     del real
@@ -122,6 +140,9 @@ BUGS: dict[str, Bug] = {
     "stay put out": wrapped(Producer, "_left", stay_put_out),
     "accept an old lease on Pulsar": replaced(
         PulsarState, "held_until_s", property(_long_lease)
+    ),
+    "overtake who waits for a leader": replaced(
+        pending_sends, "LeaderlessRequests", NoTurns
     ),
     "lead without a proof": wrapped(Leadership, "_proven_until_s", lead_for_ever),
     "outwait no lease": replaced(state, "CLOCKS", 0.0),

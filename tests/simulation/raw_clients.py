@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from tests.simulation.clients import Load
 
+SLOWLY = 0.3
+"""How often who sends without waiting for answers waits between its sends."""
 TOPICS = 6
 """How many topics are made."""
 
@@ -110,7 +112,7 @@ def _seen(answer: asyncio.Future[Any]) -> None:
 
 
 async def pipeline(load: Load, name: str) -> None:
-    """Send many requests at once on one connection, and take answers as they come."""
+    """Send many requests on one connection, and take answers as they come."""
     chance = load.world.chance(name)
     raw = Raw(load, chance)
     async for number in load.turns(chance):
@@ -118,13 +120,19 @@ async def pipeline(load: Load, name: str) -> None:
             continue
         asked = []
         queue_id = chance.randrange(QUEUES)
-        for at in range(chance.randint(1, 24)):
+        count, pause_s = chance.randint(1, 24), 0.0
+        if chance.random() < SLOWLY:
+            # For as long as a take-over takes.
+            count, pause_s = chance.choice([(24, 0.1), (200, 0.02), (200, 0.005)])
+        for at in range(count):
             body = load.body(f"{name}.{at}", number, chance)
             load.model.sending(body, ORDERS, f"{name}/{number}")
             header = sending(ORDERS, queue_id=queue_id)
             answer = client.send(header, body)
             answer.add_done_callback(partial(_stored, load, body, raw.broker))
             asked.append(answer)
+            if pause_s:
+                await asyncio.sleep(chance.expovariate(1 / pause_s))
         await raw.answers(asked)
     await raw.close()
 

@@ -127,6 +127,7 @@ class World:
         self.scratch = scratch
         self.loop = SimulatedLoop()
         self.trace = Trace(self.loop, keep=keep)
+        self.loop.chance = self.chance("processors")
         self.threads = Threads(self.loop, self.chance("threads"))
         self.network = Network(self.loop, self.chance("network"))
         self.machines: list[Machine] = []
