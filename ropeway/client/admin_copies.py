@@ -8,16 +8,20 @@ the order of no others; so a busy queue can be sent in batches alone.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ropeway.client.admin_messages import SENT_ONCE
 from ropeway.client.admin_mirrors import pull
-from ropeway.client.errors import BadResponseError
+from ropeway.client.admin_nodes import Facts
+from ropeway.client.errors import AdminError, BadResponseError, ResponseError
 from ropeway.client.routes import DEFAULT_TOPIC
 from ropeway.client.send_request import STATUS_OF_CODE
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import GetBrokerRuntimeInfo
 from ropeway.gateway.wire.commands.send import (
     SendBatchMessage,
     SendMessageV2,
@@ -45,6 +49,45 @@ APART_MS = 10
 much before or after theirs at most."""
 BATCH_MESSAGES, BATCH_BYTES = 128, 256 << 10
 """The most in a batch."""
+
+
+_LOOK_S = 0.1
+_SHOWN_S = 60.0
+
+
+async def until_shown(admin: Admin, broker: str) -> None:
+    """Wait until a broker of RocketMQ shows in queues what it has acknowledged by now.
+
+    It stores messages in a log, and makes the queues of them behind that; it tells how
+    far. A Ropeway does not, for it shows what it acknowledges; and who may not ask does
+    not wait.
+
+    Raises:
+        AdminError: It does not come so far.
+        RemotingError: It cannot be reached.
+    """
+    clock = asyncio.get_running_loop().time
+    end_s, goal = clock() + _SHOWN_S, None
+    while True:
+        try:
+            answer = await admin.ask_broker(broker, GetBrokerRuntimeInfo())
+        except ResponseError as error:
+            if error.code == ResponseCode.NO_PERMISSION:
+                return
+            raise
+        facts = answer.json(Facts).table
+        end, behind = facts.get("commitLogMaxOffset"), facts.get("dispatchBehindBytes")
+        if end is None or behind is None:
+            return
+        goal = int(end) if goal is None else goal
+        if int(end) - int(behind) >= goal:
+            return
+        if clock() >= end_s:
+            raise AdminError(
+                f"broker {broker} does not show in its queues what it had stored "
+                f"{_SHOWN_S:g} s ago; it is {behind} bytes behind"
+            )
+        await asyncio.sleep(_LOOK_S)
 
 
 async def messages(

@@ -138,7 +138,7 @@ async def runtime(admin: Admin, address: str) -> dict[str, str]:
         RemotingError: It cannot be reached, or refused.
     """
     answer = await admin.ask(address, GetBrokerRuntimeInfo())
-    return answer.json(_Table).table
+    return answer.json(Facts).table
 
 
 class Counts(Struct, frozen=True):
@@ -201,7 +201,9 @@ async def update_settings(
     await admin.ask(address, UpdateBrokerConfig(), body.encode())
 
 
-class _Table(Struct, frozen=True):
+class Facts(Struct, frozen=True):
+    """What a broker tells, by name."""
+
     table: dict[str, str]
 
 

@@ -123,6 +123,10 @@ class Rollback:
         pairs = {topic: await self._mirror.pairs(topic) for topic in topics}
         sent = dict.fromkeys(topics, 0)
         paused_s = 0.0
+        # A rollback that was killed may have sent what is not shown yet.
+        brokers = {pair.source.broker_name for some in pairs.values() for pair in some}
+        for broker in sorted(brokers):
+            await admin_copies.until_shown(self._source, broker)
         for topic in topics:
             if stages[topic] == CUT_OVER:
                 if late := await self._finish.bring(topic):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from ropeway.client import (
@@ -24,6 +25,7 @@ from ropeway.client.admin_mirrors import Mirror
 from ropeway.client.admin_rollback import RETURNED, SENT_BACK, Rollback, origin_of
 from ropeway.client.errors import AdminError, ResponseError
 from ropeway.gateway.wire.commands.admin import HELD
+from ropeway.gateway.wire.commands.broker_admin import GetBrokerRuntimeInfo
 from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
 from tests.ropeway.client.test_admin_cut_over import KilledError, led, led_to
 from tests.ropeway.client.test_admin_finish import moved
@@ -78,6 +80,61 @@ async def test_copies_that_the_source_shows_late_are_not_sent_twice(
         job = Rollback(source, ours, Mirror(source, ours), 0)
         done = await job.roll_back([topic], [], lambda _: None)
         assert done.sent == {topic: 6}
+        assert len(await read_all(source, topic)) == 6
+
+
+class Late:
+    """A source that is behind for some looks, and shows what it had before."""
+
+    def __init__(self, source: Admin, shown: dict[MessageQueue, QueueSpan]) -> None:
+        self._span, self._ask, self._shown = source.span, source.ask_broker, shown
+        self.looks = self._end = 0
+        source.span = self.span  # type: ignore[method-assign]
+        source.ask_broker = self.ask  # type: ignore[method-assign]
+
+    async def span(self, queue: MessageQueue) -> QueueSpan:
+        return self._shown[queue] if self.looks else await self._span(queue)
+
+    async def ask(self, broker: str, header: Any, *words: Any, **more: Any) -> Any:
+        answer = await self._ask(broker, header, *words, **more)
+        if not isinstance(header, GetBrokerRuntimeInfo):
+            return answer
+        # Others send all the time: it is never at the end.
+        self.looks -= self.looks > 0
+        self._end += 1000
+        facts = {"commitLogMaxOffset": str(self._end)}
+        facts["dispatchBehindBytes"] = str(100 + self.looks * 10_000)
+        return answer._replace(body=msgspec.json.encode({"table": facts}))
+
+
+@scenario
+async def test_a_rollback_that_goes_on_waits_for_copies_that_are_not_shown_yet(
+    ropeway_gateway, topic, led
+):
+    async with (
+        Admin(ropeway_gateway.name_server, config=PATIENT) as source,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(led.name_server, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await source.create_topic(topic, 2)
+        await moved(source, ours, topic)
+        await send(producer, topic, 6)
+        pairs = await Mirror(source, ours).pairs(topic)
+        spans = {pair.source: await source.span(pair.source) for pair in pairs}
+        late = Late(source, spans)
+
+        def killed(step: str) -> None:
+            if step.startswith("send on"):
+                raise KilledError
+
+        with pytest.raises(KilledError):
+            await Rollback(source, ours, Mirror(source, ours), 0).roll_back(
+                [topic], [], killed
+            )
+        late.looks = 3
+        job = Rollback(source, ours, Mirror(source, ours), 0)
+        done = await job.roll_back([topic], [], lambda _: None)
+        assert done.sent == {topic: 0}
         assert len(await read_all(source, topic)) == 6
 
 
