@@ -21,7 +21,7 @@ from ropeway.client.errors import (
     ResponseError,
 )
 from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
-from ropeway.client.send_request import STATUS_OF_CODE
+from ropeway.client.send_request import MIGRATION_GROUP, STATUS_OF_CODE
 from ropeway.client.spread_queues import in_order
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
@@ -41,8 +41,6 @@ SEND_S = 3.0
 """How long the source has for an answer: as long as clients wait."""
 _LOOK_S = 0.005
 _SOURCE = "the migration's source"
-_GROUP = "ropeway-migrate"
-"""The producer group of what nodes send for themselves."""
 _NO_QUEUE = 1 << 30
 """No topic has so many queues."""
 ANY_CODE = range(-(1 << 31), 1 << 31)
@@ -189,7 +187,7 @@ class SourceSends:
         """
         route = await self._route(topic, ours)
         request = SendMessageV2(
-            producer_group=_GROUP,
+            producer_group=MIGRATION_GROUP,
             topic=topic,
             default_topic=DEFAULT_TOPIC,
             default_topic_queue_nums=1,

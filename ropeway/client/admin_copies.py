@@ -16,7 +16,7 @@ from ropeway.client.admin_mirrors import pull
 from ropeway.client.admin_nodes import Facts
 from ropeway.client.errors import AdminError, BadResponseError, ResponseError
 from ropeway.client.routes import DEFAULT_TOPIC
-from ropeway.client.send_request import STATUS_OF_CODE
+from ropeway.client.send_request import MIGRATION_GROUP, STATUS_OF_CODE
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 ORIGIN = "ROPEWAY_ORIGIN"
 """A property of copies that a rollback sends: TOPIC/QUEUE-ID/OFFSET here."""
-_GROUP = "ropeway-migrate"
-"""The producer group of what is sent."""
 _KEPT_FLAGS = stored.COMPRESSED_FLAG | stored.COMPRESSION_TYPE_MASK
 """What producers say of a body. Brokers add what they know."""
 
@@ -163,7 +161,7 @@ async def send_all(
     ]
     first, is_batch = given[0][0], len(given) > 1
     header = (SendBatchMessage if is_batch else SendMessageV2)(
-        producer_group=_GROUP,
+        producer_group=MIGRATION_GROUP,
         topic=queue.topic,
         default_topic=DEFAULT_TOPIC,
         default_topic_queue_nums=1,

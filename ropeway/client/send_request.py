@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ropeway.client.message import Message
 
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+MIGRATION_GROUP = "ropeway-migrate"
+"""The producer group of what a migration sends for itself."""
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where messages with a delay level wait, a queue for each level."""
 
