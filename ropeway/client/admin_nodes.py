@@ -305,25 +305,26 @@ async def drain(admin: Admin, where: str) -> AsyncIterator[HandOver]:
         AdminError: Nothing is there, or a broker has no node elsewhere.
         RemotingError: As of `move`.
     """
-    found = await nodes(admin)
-    leaving = _at(found, where)
-    for node in leaving:
-        elsewhere = [
-            one for one in found if one.broker == node.broker and one not in leaving
-        ]
+    leaving = [(node.broker, node.address) for node in await at(admin, where)]
+    there = {address for _, address in leaving}
+    for broker, address in leaving:
+        # What was moved before has changed the order.
+        found = await nodes(admin, broker)
+        node = next((one for one in found if one.address == address), None)
+        if node is None:
+            continue
+        elsewhere = [one for one in found if one.address not in there]
         if node.rank:
             if any(one.rank > node.rank for one in elsewhere):
                 await step_back(admin, node)
             continue
         to = next((one for one in elsewhere if one.status is not None), None)
         if to is None:
-            if sum(one.broker == node.broker for one in found) == 1:
+            if len(found) == 1:
                 # Whoever is alone knows best why nobody else can lead.
                 await step_back(admin, node)
-            raise AdminError(
-                f"broker {node.broker} has no node that can lead elsewhere"
-            )
-        yield await move(admin, node.broker, to.address)
+            raise AdminError(f"broker {broker} has no node that can lead elsewhere")
+        yield await move(admin, broker, to.address)
 
 
 def _is(node: Node, name: str) -> bool:

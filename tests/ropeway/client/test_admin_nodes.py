@@ -65,7 +65,7 @@ class Nodes:
 
     def node(self, broker: str, rank: int, name: str) -> Node:
         status = None if name in self.silent else stands(name, broker, leads=rank == 0)
-        address = f"host-{name[0]}:1"
+        address = f"host-{name[0]}:{name[1]}"
         return Node(
             broker=broker,
             cluster="c",
@@ -142,6 +142,15 @@ async def test_a_machine_is_drained_of_all_masters_and_its_slaves_are_last(clust
     moved = [one async for one in admin_nodes.drain(None, "host-b")]
     assert [(one.broker, one.after) for one in moved] == [("y", "a2")]
     assert cluster.brokers == {"x": ["a1", "c1", "b1"], "y": ["a2", "b2"]}
+
+
+@scenario
+async def test_a_node_that_a_move_has_put_last_does_not_step_back_again(cluster):
+    cluster.brokers["x"] = ["a1", "a3", "b1", "c1"]
+    moved = [one async for one in admin_nodes.drain(None, "host-a")]
+    assert [(one.broker, one.after) for one in moved] == [("x", "b1")]
+    assert cluster.brokers["x"] == ["b1", "c1", "a3", "a1"]
+    assert cluster.asked.count(("a3", None)) == 1
 
 
 @scenario
