@@ -120,6 +120,8 @@ def reach(
                     ) from error
 
     # Those who name another place to the data source reach that.
+    if "context" in options:
+        return dict(options)
     if not options.keys() & {"tier", "nameServer"}:
         ask(cluster, look)
     return {**cluster.source_options(), **options}

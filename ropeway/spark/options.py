@@ -18,6 +18,7 @@ from ropeway.client.subscription import Sql
 from ropeway.client.tls import TlsFiles
 from ropeway.spark import credential_options
 from ropeway.spark.credential_options import read_credentials
+from ropeway.spark.saved_context import of_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,7 @@ _NAMES = (
     *("txnAppId", "txnVersion"),
     *("guarantee", "producerId", "outageTimeoutMs"),
     *credential_options.NAMES,
+    "context",
     *("tls", "tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
 )
 _OF_SPARK = ("checkpointLocation", "queryName", "asyncProgressTrackingEnabled")
@@ -144,6 +146,9 @@ def read_options(given: Mapping[str, str]) -> Options:
         ValueError: Names the option, what came, and what is allowed.
     """
     _check_names(given)
+    # What Spark hands over finds names of any case, and has them in lower case.
+    own = {name: given[name] for name in _NAMES if name in given}
+    given = {**of_context(own), **own}
     tier = tuple(part.strip() for part in given.get("tier", "").split(",") if part)
     topics = tuple(
         part.strip() for part in given.get("topic", "").split(",") if part.strip()

@@ -122,7 +122,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
 def test_each_option_is_known_by_its_name() -> None:
     text = inspect.getsource(options)
     read = set(re.findall(r'given(?:\.get\(|,\s+)"(\w+)"', text))
-    of_others = {"nameServer", "tlsServerName", *credential_options.NAMES}
+    of_others = {"context", "nameServer", "tlsServerName", *credential_options.NAMES}
     assert set(options._NAMES) == read | of_others
 
 
