@@ -51,7 +51,7 @@ def pipeline() -> None:
     "file_format",
     default="parquet",
     show_default=True,
-    help="Of the files: parquet, orc, json, or delta where that is installed.",
+    help="Of the files: parquet, orc, json, or, with Spark 4.2, delta.",
 )
 @click.option(
     "--every",
@@ -82,7 +82,7 @@ def archive(
 ) -> None:
     """Write the messages of TOPIC to files in DIRECTORY, each once."""
     source = reach(cluster, [topic], options)
-    with session(f"archive-{topic}", master, settings) as spark:
+    with session(f"archive-{topic}", master, settings, file_format) as spark:
         from ropeway.spark import pipelines
         from ropeway.spark.query_reports import reported
 
@@ -112,7 +112,7 @@ def archive(
     "file_format",
     default="parquet",
     show_default=True,
-    help="Of what PATH has: parquet, csv, json, or any other of Spark's.",
+    help="Of what PATH has: parquet, csv, json, delta, or any other of Spark's.",
 )
 @click.option("--key", metavar="COLUMN", help="The column that becomes the key.")
 @create_option
@@ -136,7 +136,7 @@ def load(
     Rows become JSON, unless their columns are a message's, `value` among them.
     """
     source = reach(cluster, [topic], options, into=topic, creates=creates)
-    with session(f"load-{topic}", master, settings) as spark:
+    with session(f"load-{topic}", master, settings, file_format) as spark:
         from ropeway.spark import pipelines
 
         table = spark.read.format(file_format).load(path)

@@ -128,13 +128,24 @@ def reach(
 
 
 @contextmanager
-def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """A Spark session that ends with the command; failures become one line."""
+def session(
+    name: str, master: str, settings: dict[str, str], file_format: str = ""
+) -> Iterator[SparkSession]:
+    """A Spark session that ends with the command; failures become one line.
+
+    Args:
+        name: Of the application.
+        master: Where Spark runs.
+        settings: What `--set` says.
+        file_format: Of the tables that it reads or writes.
+    """
     with reported(), spark_needed():
         with killable():
+            from ropeway.spark.lakes import lake_settings
             from ropeway.spark.session import SparkFailedError, open_session
 
         try:
+            settings = lake_settings(file_format, settings)
             with interrupts() as interrupted:
                 spark = open_session(name, master, settings)
             with interrupts(), stopping(spark):
