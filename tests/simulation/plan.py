@@ -117,6 +117,8 @@ JUMP_S = 120.0
 """How far a node's time of day is set forwards or back, at most."""
 
 
+EMPTIED = 0.25
+"""How often retention deletes all of a topic at the end of a run."""
 APART = 20
 """Of nodes that ask each other clocks have to agree, by a minute."""
 
@@ -153,6 +155,8 @@ class Plan(Struct, frozen=True):
     """Brokers of one cluster; several have their routes in ZooKeeper."""
     copies: int = 1
     """Nodes of each broker, of which one leads; several where the log is on Pulsar."""
+    empties: bool = False
+    """Whether retention deletes all of a topic in the end, where Pulsar has the log."""
     pause_ms: float = 20.0
     """How long a client waits between two requests, on average."""
     faults: tuple[Fault, ...] = ()
@@ -230,6 +234,7 @@ def on_pulsar(seed: int) -> Plan:
         copies=chance.choice([1, 2, 2, 3]),
         makers=1,
         faults=tuple(faults),
+        empties=chance.random() < EMPTIED,
     )
 
 

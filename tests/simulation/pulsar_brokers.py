@@ -179,13 +179,14 @@ class Pulsar:
                 served.unload()
         return True
 
-    def trim(self, part: str) -> bool:
+    def trim(self, part: str, age_s: float = RETENTION_S) -> bool:
         """Delete what was closed long enough ago; False where there is nothing.
 
         Args:
             part: Of the names of the topics.
+            age_s: How long ago.
         """
-        before_s = self.network.loop.time() - RETENTION_S
+        before_s = self.network.loop.time() - age_s
         found = [one for name, one in self.topics.items() if part in name]
         trimmed = sum(one.trim(before_s) for one in found) > 0
         if trimmed:

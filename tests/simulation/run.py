@@ -18,7 +18,7 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, GetMinOffset, Offset
 from tests.remoting import Remoting
 from tests.requests import pulling
-from tests.simulation import clients, routes
+from tests.simulation import clients, emptied, routes
 from tests.simulation.clients import DEALS, GROUP, ORDERS, POPS, PORT, TIMED
 from tests.simulation.faults import Faults
 from tests.simulation.lateness import Lateness
@@ -217,6 +217,9 @@ class Run:
         await self._look()
         self._unanswered()
         self._late(back_s)
+        if plan.empties:
+            ends = self._read_to
+            await emptied.check(self.world, self.model, self.nodes, plan.copies, ends)
         hosts = {node.host for node in self.nodes}
         for node in self.nodes:
             await quiet(self.world, self.model, node, hosts)
