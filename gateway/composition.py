@@ -188,6 +188,7 @@ class Builder:
         spans = _spans(config, self._node_name)
         forwarder = await _forwarder(config, secret, routes, stack, spans)
         delivery.elsewhere = MovedMessages(config.broker, routes, forwarder)
+        delivery.elsewhere.watch_drains(timer.wake)
         signed = guard is not None and not dry_run
         reauthorization = Reauthorization()
         stack.callback(reauthorization.close)

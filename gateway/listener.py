@@ -15,6 +15,8 @@ from ropeway.gateway.unauthenticated import ClientConnection
 from ropeway.gateway.wire import host_port, message, message_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ropeway.gateway.config import ListenerConfig
     from ropeway.gateway.quotas import Share
     from ropeway.gateway.unauthenticated import Unauthenticated
@@ -84,6 +86,13 @@ class Listener:
         self._most_slow = most_slow
         self._slow: dict[OpenConnection, float] = {}
         """Since when, the one that has been slow for longest first."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when one is slow."""
+
+    @property
+    def has_slow(self) -> bool:
+        """Whether any client does not take its answers."""
+        return bool(self._slow)
 
     def joined(self, connection: OpenConnection) -> None:
         """A client has connected."""
@@ -97,6 +106,7 @@ class Listener:
     def slow(self, connection: OpenConnection) -> None:
         """A client does not take its answers."""
         self._slow[connection] = asyncio.get_running_loop().time()
+        self.wake()
         if len(self._slow) > self._most_slow:
             self._cut_off(next(iter(self._slow)), "slow reader, of too many")
 

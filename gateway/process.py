@@ -32,7 +32,9 @@ CALM_S = 0.1
 """CPU time of it, where little goes on, and how late it may be over: who gets no
 processor does little, too."""
 CALM_LOOKS = 10
-"""So often in a row, to look for cycles among all objects."""
+"""So often in a row, to look for cycles among all objects, and more rarely from then
+on."""
+RARELY_S = 10.0
 GROWTH = 1.25
 """So many more there have to be for that, as by Python's own rule."""
 MOST_MORE = 3_000_000
@@ -86,9 +88,10 @@ async def _look_at_all() -> None:
     fewest = there = sys.getallocatedblocks()
     calm, uncounted_s = 0, 0.0
     while True:
+        look_s = RARELY_S if calm >= CALM_LOOKS else LOOK_S
         began_s, cpu_s = time.monotonic(), time.process_time()
-        await asyncio.sleep(LOOK_S)
-        late_s = time.monotonic() - began_s - LOOK_S
+        await asyncio.sleep(look_s)
+        late_s = time.monotonic() - began_s - look_s
         used_s = time.process_time() - cpu_s
         calm = calm + 1 if max(late_s, used_s) < CALM_S else 0
         uncounted_s += used_s

@@ -20,6 +20,7 @@ from ropeway.common.tasks import Tasks
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.errors import ServerError
 from ropeway.gateway.listener import Listener, OpenConnection
+from ropeway.gateway.node.backoff import Rest
 from ropeway.gateway.open_files import room
 from ropeway.gateway.pipes import ALPN, PREFACE
 from ropeway.gateway.quotas import Quotas, Share
@@ -85,6 +86,9 @@ class Server:
         self._allowed = room(node.config).clients
         """Connections at a time."""
         self.listeners: list[Listener] = []
+        self._rest = Rest(self._next_sweep_s)
+        self.unauthenticated.wake = self._rest.wake
+        self._idle_at_s = self._expire_at_s = 0.0
         self.http2: Accepting | None = None
         """Where connections go on that speak HTTP/2; None: they are closed."""
 
@@ -109,6 +113,7 @@ class Server:
                 listener.socket.close()
             raise
         for listener in self.listeners:
+            listener.wake = self._rest.wake
             self._accept_on(listener)
         self._tasks.start(self._sweep())
 
@@ -211,27 +216,35 @@ class Server:
             client.close()
         self._accepted.discard(client)
 
+    def _next_sweep_s(self) -> float:
+        """In how many seconds to sweep: 0 while anything may be due at any time."""
+        slow = any(listener.has_slow for listener in self.listeners)
+        if slow or self.unauthenticated or self._certificates is not None:
+            return 0.0
+        now_s = asyncio.get_running_loop().time()
+        return min(self._idle_at_s, self._expire_at_s) - now_s
+
     async def _sweep(self) -> None:
         """Close slow and idle connections, and look after what else takes its time."""
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         slow_s = self._limits.slow_reader_ms / 1000
         late_s = self.unauthenticated.limits.timeout_ms / 1000
-        next_idle = loop.time() + idle_s
-        next_expiry = loop.time() + _EXPIRE_EVERY_S
+        self._idle_at_s = loop.time() + idle_s
+        self._expire_at_s = loop.time() + _EXPIRE_EVERY_S
         while True:
-            await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s, late_s))
+            await self._rest.pause(min(_SWEEP_S, idle_s, slow_s, late_s))
             self.unauthenticated.close_late()
             for listener in self.listeners:
                 listener.close_slow(slow_s)
             if self._certificates is not None:
                 self._certificates.refresh(loop.time())
-            if loop.time() >= next_idle:
-                next_idle = loop.time() + idle_s
+            if loop.time() >= self._idle_at_s:
+                self._idle_at_s = loop.time() + idle_s
                 for listener in self.listeners:
                     listener.close_idle()
-            if loop.time() >= next_expiry:
-                next_expiry = loop.time() + _EXPIRE_EVERY_S
+            if loop.time() >= self._expire_at_s:
+                self._expire_at_s = loop.time() + _EXPIRE_EVERY_S
                 self._node.locks.expire()
                 if self._quotas is not None:
                     self._quotas.forget()

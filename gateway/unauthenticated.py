@@ -18,6 +18,8 @@ from ropeway.gateway.open_files import room
 from ropeway.gateway.wire.frame import FrameReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ropeway.gateway.config import Config
     from ropeway.gateway.request_limits import RequestsConfig, UnauthenticatedConfig
 
@@ -57,6 +59,8 @@ class Unauthenticated:
         """The one that has been unknown for longest comes first."""
         self.partial = Budget(self.requests.partial_bytes)
         """Unfinished requests of known connections."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when one is unknown."""
         self.unknown_partial = Budget(self.limits.partial_bytes)
 
     def __len__(self) -> int:
@@ -68,6 +72,7 @@ class Unauthenticated:
         if connection.known:
             return
         self._since[connection] = time.monotonic()
+        self.wake()
         if len(self._since) > self._allowed:
             self._cut_off(next(iter(self._since)), "not authenticated, of too many")
 

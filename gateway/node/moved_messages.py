@@ -20,6 +20,8 @@ from ropeway.gateway.wire.codes import RequestCode
 from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ropeway.gateway.node.forwarder import Forwarder
     from ropeway.gateway.wire.commands.moves import DueMessages
     from ropeway.routing.api import RouteStore
@@ -38,6 +40,15 @@ class MovedMessages:
         self._broker = broker
         self._routes = routes
         self._forwarder = forwarder
+
+    def watch_drains(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when a broker is to be drained, or is not any more."""
+
+        def told(namespace: str) -> None:
+            if namespace == names.DRAINS:
+                changed()
+
+        self._routes.watch_settings(told)
 
     def has(self, topic: str) -> bool:
         """Whether some broker has queues of a topic, be it this one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from typing import TYPE_CHECKING
 
 import structlog
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _TURN_S = SLOT_MS / 1000
-_SWITCHES_S = 1.0
-"""How often switches are looked at: other nodes turn them, too."""
+_CLOCK_S = 1.0
+"""How often the clock is looked at while something waits for a time: it is set."""
 _WRITE_DOWN_S = 5.0
 _LOOK_EVERY_MS = 10_000
 """How long the ledger is not looked at that has nothing due, at most."""
@@ -211,8 +212,10 @@ class Pop:
         """In how many seconds something is due; 0 while something is on its way."""
         if self._tasks or self.in_flight.unsaid or not self.ledger.is_open():
             return 0.0
-        next_ms = min(self.ledger.look_ms, self.book.next_ms, self.in_flight.next_ms)
-        return min((next_ms - self._clock()) / 1000, _SWITCHES_S)
+        next_ms = min(self.book.next_ms, self.in_flight.next_ms)
+        longest_s = math.inf if math.isinf(next_ms) else _CLOCK_S
+        next_ms = min(next_ms, self.ledger.look_ms)
+        return min((next_ms - self._clock()) / 1000, longest_s)
 
     def turn(self) -> None:
         """Do what is due, and say how far groups have come."""

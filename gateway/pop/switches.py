@@ -43,7 +43,8 @@ class Switches:
         self.works = True
         self.gives = True
         self.wake: Callable[[], None] = lambda: None
-        """Called when this node has turned some; those of others are looked at."""
+        """Called when some were turned, by whom ever."""
+        routes.watch_settings(self._changed)
 
     def look(self) -> bool:
         """Look how they are; tells whether messages may be handed out again."""
@@ -69,4 +70,7 @@ class Switches:
         for name, value in values.items():
             key = f"{self._broker}/{name}"
             await self._routes.put_setting(NAMESPACE, key, value)
-        self.wake()
+
+    def _changed(self, namespace: str) -> None:
+        if namespace == NAMESPACE:
+            self.wake()

@@ -103,6 +103,23 @@ def test_nobody_counts_objects_where_nothing_was_done(monkeypatch):
     assert len(counted) >= 100
 
 
+def test_looks_are_rare_where_little_goes_on_for_long(monkeypatch):
+    looks, sleep = [], asyncio.sleep
+
+    async def look(seconds: float) -> None:
+        looks.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(process.asyncio, "sleep", look)
+
+    async def work() -> None:
+        while len(looks) < 1000:
+            await sleep(0)
+
+    process.run(work())
+    assert looks.index(process.RARELY_S) >= process.CALM_LOOKS
+
+
 @pytest.mark.slow
 def test_no_look_is_at_much_while_much_is_made(monkeypatch):
     """10,000 queues that were first used held up everybody for 0.7 s, once."""

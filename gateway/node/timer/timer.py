@@ -43,7 +43,8 @@ log = structlog.get_logger(__name__)
 _BATCH = 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 _LOOK_EVERY_S = 1.0
-"""Longest sleep: clocks are set, and timers stand still while a machine sleeps."""
+"""Longest sleep while anything waits: clocks are set, and timers stand still while a
+machine sleeps."""
 _PAUSE_S = 0.02
 """Between two rounds: what comes meanwhile is taken together."""
 _TRUSTED_MS = 10_000
@@ -100,6 +101,8 @@ class Timer:
         """Whether the offsets say so, but for time in which nothing was to be done."""
         self._next_ms = 0
         """Until then nothing is to be done of what was taken in."""
+        self._waits = False
+        """Whether anything was there that waits, at the last look."""
         self.idle_rounds = 0
         """How often it has looked and found nothing to do."""
         self._task: asyncio.Task[None] | None = None
@@ -219,7 +222,8 @@ class Timer:
             # Python 3.11's `wait_for` forgets that it was cancelled, where what it
             # waits for comes at the same time.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(sleep_s, _LOOK_EVERY_S)):
+                longest_s = _LOOK_EVERY_S if self._waits else sleep_s
+                async with asyncio.timeout(min(sleep_s, longest_s)):
                     await self._wake.wait()
         await asyncio.sleep(moment_s - (loop.time() - began_s))
 
@@ -243,6 +247,7 @@ class Timer:
             if leaves and self._nothing_before() < intake.next_offset:
                 self._commit_one(_QUEUE_OF_NOTHING, intake.next_offset)
             self.idle_rounds += 1
+            self._waits = next_ms is not None
             self._next_ms = min(next_ms or _WHENEVER_MS, now_ms + _TRUSTED_MS)
             return max(self._next_ms - self._clock(), 0) / 1000
         self._next_ms = 0

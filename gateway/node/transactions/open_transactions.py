@@ -13,6 +13,8 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ropeway.gateway.node.transactions.end_records import End
 
 _SECOND_MS = 1000
@@ -36,6 +38,8 @@ class OpenTransactions:
         self._open: set[int] = set()
         self._moved: dict[int, int] = {}
         self._due: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there is one more to look at."""
         self.ending: set[int] = set()
         """Origins of transactions whose end is on its way."""
         self._ended: dict[int, End] = {}
@@ -95,6 +99,7 @@ class OpenTransactions:
     def put_off(self, offset: int, look_ms: int) -> None:
         """Look at a half message at another time: never earlier, at most 1 s later."""
         self._due[-(-look_ms // _SECOND_MS)].append(offset)
+        self.wake()
 
     def take_due(self, now_ms: int) -> list[int]:
         """The offsets to look at now, in order; each comes once for a time to look."""

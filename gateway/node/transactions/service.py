@@ -12,13 +12,14 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import TYPE_CHECKING
 
 import structlog
 
 from ropeway.gateway.node import names
-from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.backoff import Backoff, Rest
 from ropeway.gateway.node.fold import first_above
 from ropeway.gateway.node.record_builder import appended
 from ropeway.gateway.node.transactions import end_records, records
@@ -58,7 +59,7 @@ class Transactions:
         config: When producers are asked, and how often.
         delays: Say where committed messages go that are to wait.
         producers: Are asked how a transaction ended.
-        pause: Waits for so many seconds.
+        pause: Waits for so many seconds; left out: as long as none is open, for longer.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Transactions:
         config: TransactionsConfig,
         delays: Delays,
         producers: Producers,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        pause: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._config = config
         self._broker = broker
@@ -76,14 +77,16 @@ class Transactions:
         self._delays = delays
         self._producers = producers
         self._now_ms = broker.clock
-        self._pause = pause
-        self._backoff = Backoff("transactions wait", broker.log, pause)
+        self._rest = Rest(self._next_s)
+        self._pause = pause or self._rest.pause
+        self._backoff = Backoff("transactions wait", broker.log, pause or asyncio.sleep)
         self._task: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
         self._begin(OpenTransactions())
 
     def _begin(self, book: OpenTransactions) -> None:
         self._book = book
+        book.wake = self._rest.wake
         self._recent = Recent()
         self._writer = EndsWriter(self._broker, book)
         ending = Ending(book, self._writer, self._topics, self._delays, self._now_ms)
@@ -135,6 +138,10 @@ class Transactions:
         while True:
             await self._pause(_LOOK_EVERY_S)
             await self._backoff.insist(self._look)
+
+    def _next_s(self) -> float:
+        """In how many seconds something is due: 0 while any is open."""
+        return 0.0 if self._book else math.inf
 
     async def _look(self) -> None:
         await self._checks.look()

@@ -73,7 +73,12 @@ async def test_switches_stay_as_they_were_turned_and_are_each_broker_s(tmp_path:
     routes = EmbeddedRoutes(tmp_path / "routes.db")
     ours, theirs = Switches(routes, "broker-0"), Switches(routes, "broker-1")
     assert not ours.look()
+    woken = []
+    theirs.wake = lambda: woken.append(theirs)
+    await routes.put_setting("ANOTHER", "key", "value")
+    assert woken == []
     await ours.turn({ENABLE: "false"})
+    assert woken == [theirs]
     assert (ours.look(), theirs.look()) == (False, False)
     assert (ours.gives, ours.works, theirs.gives) == (False, True, True)
     await routes.close()
