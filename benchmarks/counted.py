@@ -1,6 +1,6 @@
 """Runs a node that counts what it asks Pulsar, and how long its loop is ever held up.
 
-    $ python benchmarks/counted.py COUNTS -m gateway.cli.main serve ...
+    $ python benchmarks/counted.py COUNTS -m ropeway.gateway.cli.main serve ...
 
 COUNTS is a file of four numbers of 8 bytes: requests to the admin REST, frames of the
 binary protocol that were sent, the most microseconds of CPU that the event loop spent
@@ -9,12 +9,10 @@ between two looks at the clock, and whether to look every 5 ms; else it is every
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 import runpy
 import struct
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LAYOUT = struct.Struct("=4q")
-LOOK_S = 0.005
 REST_S = 1.0
 
 
@@ -49,7 +46,7 @@ def clear(path: Path, *, looks: bool) -> None:
 
 def counting(path: Path) -> None:
     """Have this process count from now on."""
-    from ropeway.gateway.app import App  # noqa: PLC0415 - not for who only reads counts
+    from benchmarks import held  # noqa: PLC0415 - not for who only reads counts
     from ropeway.storage.pulsar.connection import Connection  # noqa: PLC0415
     from ropeway.storage.pulsar.rest import Rest  # noqa: PLC0415
 
@@ -67,24 +64,15 @@ def counting(path: Path) -> None:
 
     count(Rest, "_exchange", 0)
     count(Connection, "write", 1)
-    enter = App.__aenter__
 
-    async def entered(app: App) -> App:
-        _look(asyncio.get_running_loop(), fields, time.thread_time_ns())
-        return await enter(app)
+    def looked(held_s: float) -> None:
+        if fields[3]:
+            fields[2] = max(fields[2], int(held_s * 1e6))
 
-    App.__aenter__ = entered  # type: ignore[method-assign]
+    def wait_s() -> float:
+        return held.LOOK_S if fields[3] else REST_S
 
-
-def _look(
-    loop: asyncio.AbstractEventLoop, fields: memoryview[int], before_ns: int
-) -> None:
-    now_ns = time.thread_time_ns()
-    wait_s = REST_S
-    if fields[3]:
-        wait_s = LOOK_S
-        fields[2] = max(fields[2], (now_ns - before_ns) // 1000)
-    loop.call_later(wait_s, _look, loop, fields, now_ns)
+    held.at_start(lambda: held.look(wait_s, looked))
 
 
 if __name__ == "__main__":

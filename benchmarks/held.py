@@ -15,13 +15,14 @@ import json
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.app import App
-from ropeway.gateway.cli.main import main as ropeway
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 LOOK_S = 0.005
@@ -43,6 +44,34 @@ def read(path: Path) -> list[Held]:
     return [Held(*json.loads(line)) for line in path.read_text().splitlines()]
 
 
+def at_start(begin: Callable[[], object]) -> None:
+    """Have the nodes of this process call `begin` in their loops, before they start."""
+    enter = App.__aenter__
+
+    async def entered(app: App) -> App:
+        begin()
+        return await enter(app)
+
+    App.__aenter__ = entered  # type: ignore[method-assign]
+
+
+def look(wait_s: Callable[[], float], looked: Callable[[float], None]) -> None:
+    """Look at the clock from within the loop that runs, for as long as it does.
+
+    Args:
+        wait_s: In how many seconds to look again.
+        looked: Is told how much CPU time the loop has spent since the last look.
+    """
+    loop = asyncio.get_running_loop()
+
+    def again(before_s: float) -> None:
+        now_s = time.thread_time()
+        looked(now_s - before_s)
+        loop.call_later(wait_s(), again, now_s)
+
+    again(time.thread_time())
+
+
 class Watch:
     """Looks from within the loop at the clock, and from beside it at the loop.
 
@@ -54,27 +83,24 @@ class Watch:
     def __init__(self, path: Path, most_s: float) -> None:
         self._path = path
         self._most_s = most_s
-        self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._thread)
         self._looked_s = time.clock_gettime(self._clock)
         self._stack: list[str] = []
         self._ended = threading.Event()
-        self._look()
+        look(lambda: LOOK_S, self._looked)
         threading.Thread(target=self._look_at_it, daemon=True).start()
 
     def close(self) -> None:
         """Look no more from beside it."""
         self._ended.set()
 
-    def _look(self) -> None:
-        now_s = time.clock_gettime(self._clock)
-        held_s, self._looked_s = now_s - self._looked_s, now_s
+    def _looked(self, held_s: float) -> None:
+        self._looked_s = time.clock_gettime(self._clock)
         stack, self._stack = self._stack, []
         if held_s > self._most_s:
             with self._path.open("a") as file:
                 file.write(json.dumps(Held(held_s * 1000, stack)) + "\n")
-        self._loop.call_later(LOOK_S, self._look)
 
     def _look_at_it(self) -> None:
         while not self._ended.wait(LOOK_S):
@@ -96,14 +122,10 @@ def _named(frame: FrameType | None) -> list[str]:
 def main() -> None:
     """Watch the node that this process is going to be."""
     where, most_s = Path(sys.argv.pop(1)), int(sys.argv.pop(1)) / 1000
+    from ropeway.gateway.cli.main import main as ropeway  # noqa: PLC0415 - run it once
+
     where.touch()
-    enter = App.__aenter__
-
-    async def entered(app: App) -> App:
-        Watch(where, most_s)
-        return await enter(app)
-
-    App.__aenter__ = entered  # type: ignore[method-assign]
+    at_start(partial(Watch, where, most_s))
     ropeway()
 
 

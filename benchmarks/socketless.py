@@ -51,16 +51,16 @@ class Client(Caught):
 
     Args:
         protocol: The node's side.
-        ends: How many answers have come whole in what came.
+        ends: How many answers have come in what came, from a place on.
     """
 
     def __init__(
-        self, protocol: asyncio.Protocol, ends: Callable[[bytearray], int]
+        self, protocol: asyncio.Protocol, ends: Callable[[bytearray, int], int]
     ) -> None:
         super().__init__()
         self.protocol = protocol
         self._ends = ends
-        self._awaited = 0
+        self._awaited = self._came = self._seen = 0
         self._whole: asyncio.Future[None] | None = None
         protocol.connection_made(self)
 
@@ -73,7 +73,9 @@ class Client(Caught):
         self._look()
 
     def _look(self) -> None:
-        if self._whole is not None and self._ends(self.data) >= self._awaited:
+        self._came += self._ends(self.data, self._seen)
+        self._seen = len(self.data)
+        if self._whole is not None and self._came >= self._awaited:
             self._whole.set_result(None)
             self._whole = None
 
@@ -96,21 +98,22 @@ class Client(Caught):
         """All that came since the last time."""
         data = bytes(self.data)
         self.data.clear()
+        self._came = self._seen = 0
         return data
 
 
-def answers_of(data: bytearray) -> int:
-    """How many frames came."""
-    at = count = 0
+def answers_of(data: bytearray, at: int) -> int:
+    """How many frames came, from a place on."""
+    count = 0
     while at < len(data):
         at += 4 + PREFIX.unpack_from(data, at)[0]
         count += 1
     return count
 
 
-def calls_of(data: bytearray) -> int:
+def calls_of(data: bytearray, at: int) -> int:
     """How many calls were answered: how many streams end with headers."""
-    at = count = 0
+    count = 0
     while at < len(data):
         high, low, kind, flags = struct.unpack_from(">BHBB", data, at)
         at += 9 + (high << 16 | low)
