@@ -219,7 +219,7 @@ class RocketMQ:
                 f"-Duser.home={self._directory}",
                 f"-Drocketmq.home.dir={self._directory}",
                 "-cp",
-                builds.classpath(HERE / "rocketmq.xml", VERSION),
+                self._classpath(),
                 f"org.apache.rocketmq.{main_class}",
                 *(options or ("-c", str(self._directory / f"{name}.conf"))),
             ],
@@ -230,6 +230,9 @@ class RocketMQ:
         )
         self._running.append(process)
         return process
+
+    def _classpath(self) -> str:
+        return builds.classpath(HERE / "rocketmq.xml", VERSION)
 
     def _write(self, name: str, template: str) -> None:
         text = template.format(

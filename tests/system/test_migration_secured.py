@@ -1,4 +1,4 @@
-"""A migration from RocketMQ 5.5.0 that checks who asks (ACL 2.0), and back."""
+"""Migrations from RocketMQ that checks who asks (ACL 2.0 and 1.0), and back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.gateway.cli.test_migrate import lead
 from tests.pages import DOCS, blocks
 from tests.patience import have_patient_commands
 from tests.system.rocketmq import SMALL, RocketMQ, access_control
+from tests.system.rocketmq_4 import RocketMQ4
 from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
@@ -26,8 +27,22 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
 
-ROOT, STRANGER, SECRET = "root", "stranger", "hush-hush-hush"
+ROOT, STRANGER, SECRET = "rootroot", "stranger", "hush-hush-hush"
+"""ACL 1.0 takes no names of 6 characters or less."""
 FROM = ("--source", "rocketmq")
+ACCOUNTS = f"""\
+accounts:
+- accessKey: {ROOT}
+  secretKey: {SECRET}
+  admin: true
+- accessKey: ropeway
+  secretKey: {SECRET}
+  defaultTopicPerm: DENY
+  defaultGroupPerm: DENY
+  topicPerms:
+  - goes=PUB
+"""
+"""The node's account has rights to one topic."""
 PAGE = DOCS / "how-to" / "migrate.md"
 (SETTINGS,) = [one.text for one in blocks(PAGE, "toml")]
 """How a node reaches such a source."""
@@ -49,8 +64,30 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     server.kill()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ4]:
+    """One whose accounts are in plain_acl.yml."""
+    settings = {"brokerName": "source-0"}
+    folder = tmp_path_factory.mktemp("older")
+    server = RocketMQ4(folder, accounts=ACCOUNTS, settings=settings)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
 def known(source: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return contexts(source, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def known_of_older(
+    older: RocketMQ4, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    return contexts(older, tmp_path, monkeypatch)
+
+
+def contexts(source: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Contexts for the source, and a folder with the password."""
     have_patient_commands(monkeypatch)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
@@ -143,3 +180,33 @@ def test_topics_move_and_go_back_where_the_source_checks_who_asks(source, known)
             run("offset", "show", "readers", "comes", "--json", *there).stdout
         )
         assert at["committed"] == 1
+
+
+def test_a_topic_moves_and_goes_back_where_accounts_are_of_acl_1(older, known_of_older):
+    there, topics = ("--context", "rocketmq"), ("goes", "stays")
+    for topic in topics:
+        run("topic", "create", topic, "--queues", "1", *there)
+        run("produce", topic, "before", *there)
+    run("group", "create", "readers", *there)
+    with target(known_of_older, older) as here:
+        run("group", "create", "readers", *here)
+        plan = run("migrate", "plan", *FROM, *here).stdout
+        assert '"goes":' in plan
+        assert "users and policies (those of 4.x are in plain_acl.yml)" in plan
+        group = ("--group", "readers")
+        run("migrate", "mirror", *topics, *FROM, *group, "--exit-at-end", *here)
+        run("migrate", "verify", *topics, *FROM, *group, *here)
+        done = run("migrate", "plan", "--source", "stranger", *here, code=6)
+        assert "No acl config for stranger" in done.stderr
+        moving = (*FROM, *group, "--settle", "0", *here)
+        done = run("migrate", "cut-over", "stays", *moving, code=1)
+        assert "lets this node send nothing to topic stays" in done.stderr
+        assert "No default permission for topic" in done.stderr
+        asyncio.run(lead(here[1], "goes"))
+        run("produce", "goes", "sent on", *here)
+        run("migrate", "cut-over", "goes", *moving)
+        run("produce", "goes", "after", *here)
+        assert bodies("goes", *here) == ["before", "sent on", "after"]
+        run("migrate", "rollback", "goes", *moving)
+        assert bodies("goes", *there) == ["before", "sent on", "after"]
+        assert bodies("stays", *there) == ["before"]
