@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +63,43 @@ def started(
     return process
 
 
+def python_without_ropeway(folder: Path) -> Path:
+    """A Python that has what Ropeway needs, and Ropeway itself not."""
+    venv.create(folder, with_pip=False)
+    there = Path(sysconfig.get_path("purelib"))
+    packages = folder / "packages"
+    packages.mkdir()
+    for one in there.iterdir():
+        if "ropeway" not in one.name and one.suffix != ".pth":
+            (packages / one.name).symlink_to(one)
+    into = folder / there.relative_to(sys.prefix)
+    (into / "packages.pth").write_text(str(packages))
+    python = folder / "bin" / "python"
+    found = "from importlib.util import find_spec as find; "
+    told = "print(find('pyspark') is not None, find('ropeway') is not None)"
+    done = subprocess.run(
+        [python, "-c", found + told], cwd=folder, check=True, capture_output=True
+    )
+    assert done.stdout.split() == [b"True", b"False"]
+    return python
+
+
+def archive_of_ropeway(folder: Path) -> Path:
+    """A wheel of Ropeway by the name that Spark unpacks."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
+    copy = folder / "source"
+    shutil.copytree(
+        ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "tests", "docs")
+    )
+    subprocess.run(
+        [*pip, "--no-deps", "--no-build-isolation", "-w", str(folder), str(copy)],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = folder.glob("*.whl")
+    return wheel.rename(folder / "ropeway.zip")
+
+
 @pytest.mark.timeout(900)
 def test_both_workers_run_a_part_of_a_job(
     ropeway_topics: Topics, tmp_path: Path, spark_classes: str
@@ -69,6 +109,7 @@ def test_both_workers_run_a_part_of_a_job(
         ropeway_topics.send(source, ["a", "bb", "c"], queue=queue)
     job = tmp_path / "job.py"
     job.write_text(JOB.format(source=source, sink=sink))
+    python = python_without_ropeway(tmp_path / "python")
     port, *_ = free_ports(1)
     with ExitStack() as stack:
         url = f"spark://127.0.0.1:{port}"
@@ -82,6 +123,9 @@ def test_both_workers_run_a_part_of_a_job(
             for name in ("worker-1", "worker-2")
         ]
         settings = {
+            # Executors have Ropeway from the driver.
+            "spark.archives": f"{archive_of_ropeway(tmp_path)}#lib",
+            "spark.executorEnv.PYTHONPATH": "lib",
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
             "spark.executor.extraJavaOptions": spark_classes,
@@ -103,7 +147,11 @@ def test_both_workers_run_a_part_of_a_job(
                 *("--option", "startingOffsets=earliest"),
                 *(f"--set={name}={value}" for name, value in settings.items()),
             ],
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={
+                **os.environ,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYSPARK_PYTHON": str(python),
+            },
             cwd=ROOT,
             check=False,
             capture_output=True,
