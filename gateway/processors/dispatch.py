@@ -316,6 +316,8 @@ def _fail(context: Context, error: Exception) -> None:
 async def _find_leader(context: Context) -> None:
     if stale.refused(context):
         return
+    # Of several that have waited for a queue, none is the first there any more.
+    context.waited_for = None
     turns, client = context.node.pending_sends.leaderless, context.peer.address
     turn = turns.take(client)
     begin_work: Callable[[], None] = _nothing

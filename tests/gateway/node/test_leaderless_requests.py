@@ -13,6 +13,7 @@ from ropeway.gateway.processors.context import Answer
 from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
 from ropeway.routing.api import Broker
+from ropeway.storage.api import NotReadyError
 from tests.gateway.processors.test_dispatch import SEND, Node, Peer, dispatched, send_of
 from tests.remoting import looped, until
 
@@ -91,3 +92,50 @@ async def test_sends_that_wait_for_a_leader_are_not_overtaken_when_there_is_one(
     assert [one for one in begun if one != 5] == [1, 2, 3, 4]
     assert (peer.codes, other.codes) == ([0] * 4, [0])
     await node.leadership.close()
+
+
+class Log:
+    """A log whose queues are ready when the test says so."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.gate = asyncio.Event()
+
+    async def ready(self, _topic, _numbers) -> None:
+        await self.gate.wait()
+
+
+@looped
+async def test_sends_that_waited_for_a_queue_and_then_for_a_leader_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Found by seed 12000227 of the simulator on Pulsar: they were stored backwards."""
+    stored, leads = [], asyncio.Event()
+
+    def process(_request, context):
+        if not node.log.is_open:
+            raise NotReadyError("t", 0)
+        stored.append(context.opaque)
+        return Answer()
+
+    async def settle(*, expected):
+        assert not expected
+        await leads.wait()
+
+    monkeypatch.setitem(PROCESSORS, SEND, process)
+    node, peer = Node(), Peer()
+    node.log, node.leadership.settle = Log(), settle
+    for number in (1, 2, 3):
+        dispatched(node, peer, send_of(number), b"x")
+    node.leadership.leads = False
+    node.log.gate.set()
+    pending = node.pending_sends
+    await until(lambda: not pending.waiting and pending.leaderless.waiting)
+    node.log.gate.clear()
+    node.leadership.leads = True
+    leads.set()
+    await until(lambda: len(pending.waiting.get(("t", 0), ())) == 3)
+    node.log.is_open = True
+    node.log.gate.set()
+    await until(lambda: len(peer.codes) == 3)
+    assert stored == [1, 2, 3]
