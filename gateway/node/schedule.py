@@ -275,10 +275,13 @@ class _Clock:
     def left_ms(self, offset: int, store_ms: int, delay_ms: int) -> int:
         """How much longer a message waits that was stored at a time of day."""
         day_ms, steady_ms = now_ms(), self._loop.time() * 1000
-        if day_ms - steady_ms < self._ahead_ms - _SET_BACK_MS:
+        left_ms = store_ms + delay_ms - day_ms
+        is_back = day_ms - steady_ms < self._ahead_ms - _SET_BACK_MS
+        # It was set ahead and back, with nobody looking while it was ahead.
+        is_back |= offset >= self._end and left_ms > delay_ms + _SET_BACK_MS
+        if is_back:
             self._back_ms, self._end = steady_ms, self._partition.end
         self._ahead_ms = day_ms - steady_ms
-        left_ms = store_ms + delay_ms - day_ms
         if offset >= self._end:
             return left_ms
         return min(left_ms, int(self._back_ms + delay_ms - steady_ms))

@@ -179,6 +179,11 @@ def test_no_message_waits_twice_where_a_clock_was_set_back(
     assert clock.left_ms(3, 92_000, 5000) == 5000
     day_s = -19
     assert clock.left_ms(3, 92_000, 5000) == 10_000
+    # One is stored while it is ahead by a minute, for a moment: by seed 11000117.
+    partition.end = 5
+    assert clock.left_ms(4, 147_000, 5000) == 5000
+    steady_s = 111
+    assert clock.left_ms(4, 147_000, 5000) == 0
 
 
 @looped
