@@ -23,7 +23,6 @@ from ropeway.gateway.wire.commands.admin import CreateGroup
 from ropeway.gateway.wire.commands.offsets import (
     GetMinOffset,
     Offset,
-    UpdateConsumerOffset,
 )
 from ropeway.gateway.wire.message_id import parse_offset_msg_id, unpack
 
@@ -173,13 +172,8 @@ class Keeper:
     async def keep(self, letter: DeadLetter) -> None:
         """Count one as replayed, and all before it."""
         queue = letter.message.queue
-        header = UpdateConsumerOffset(
-            consumer_group=REPLAY_GROUP,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=letter.message.queue_offset + 1,
-        )
-        await self._admin.ask_broker(queue.broker_name, header)
+        behind = letter.message.queue_offset + 1
+        await admin_offsets.commit(self._admin, REPLAY_GROUP, queue, behind)
 
     def is_dead_again(self, sent: SendResult) -> bool:
         """Whether the broker put a retry among the dead letters; only ours shows it."""

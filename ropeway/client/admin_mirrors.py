@@ -23,7 +23,6 @@ from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import CreateTopic
 from ropeway.gateway.wire.commands.mirrors import MessagesMirrored, MirrorMessages
-from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
 from ropeway.gateway.wire.errors import MessageError
 
@@ -270,16 +269,7 @@ class Mirror:
                 wanted[pair.target] = at
         moved = await admin_offsets.planned(self._target, group, wanted)
         for one in moved:
-            # As a consumer commits. A broker tells consumers of a reset, and these
-            # stop reading for 10 s, wherever they read (MQClientInstance.resetOffset,
-            # RocketMQ 4.9.8 and 5.5.0; Go's likewise).
-            header = UpdateConsumerOffset(
-                consumer_group=group,
-                topic=one.queue.topic,
-                queue_id=one.queue.queue_id,
-                commit_offset=one.after,
-            )
-            await self._target.ask_broker(one.queue.broker_name, header)
+            await admin_offsets.commit(self._target, group, one.queue, one.after)
         return moved
 
 

@@ -14,7 +14,11 @@ from ropeway.client.message import MessageQueue
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import GetConsumeStats
 from ropeway.gateway.wire.commands.group_admin import ResetOffset
-from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
+from ropeway.gateway.wire.commands.offsets import (
+    Offset,
+    QueryConsumerOffset,
+    UpdateConsumerOffset,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -189,6 +193,24 @@ async def planned(
             after = await _within(admin, queue, wanted[queue])
             moved.append(Moved(queue, before.get(queue, 0), after))
     return moved
+
+
+async def commit(admin: Admin, group: str, queue: MessageQueue, offset: int) -> None:
+    """Have a group go on at an offset, as its consumers commit it.
+
+    A broker tells consumers of a reset, and these stop reading for 10 s wherever they
+    read (MQClientInstance.resetOffset, RocketMQ 4.9.8 and 5.5.0; Go's likewise).
+
+    Raises:
+        RemotingError: The broker cannot be reached, or refused.
+    """
+    header = UpdateConsumerOffset(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        commit_offset=offset,
+    )
+    await admin.ask_broker(queue.broker_name, header)
 
 
 async def place(

@@ -25,7 +25,6 @@ from ropeway.client.routes import PERM_READ, PERM_WRITE
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import HELD
-from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -231,12 +230,13 @@ class Rollback:
         The last copy is looked for from the source's end on, where it is but for what
         others have sent there. RocketMQ shows what it has acknowledged a moment later.
         """
-        return max(await self._last_shown(pair), self._sent.get(pair, 0))
+        end = (await self._source.span(pair.source)).end
+        shown = await self._behind_copies(pair, end)
+        return max(shown or await self._cut(pair), self._sent.get(pair, 0))
 
-    async def _last_shown(self, pair: Pair) -> int:
-        cut = await self._cut(pair)
-        span = await self._source.span(pair.source)
-        begin, end = max(cut, span.begin), span.end
+    async def _behind_copies(self, pair: Pair, end: int) -> int | None:
+        """The offset here behind the last copy before one of the source, if any is."""
+        begin = max(await self._cut(pair), (await self._source.span(pair.source)).begin)
         while end > begin:
             at = max(begin, end - PULLED_AT_ONCE)
             last = None
@@ -248,16 +248,34 @@ class Rollback:
             if last is not None:
                 return last + 1
             end = at
-        return cut
+        return None
 
     async def _until_read(self, pairs: Sequence[Pair], groups: Sequence[str]) -> None:
         clock = asyncio.get_running_loop().time
         end_s = clock() + self._settle_s
         while True:
-            lags = [await self._lag(group, pair) for group in groups for pair in pairs]
+            lags = []
+            for group in groups:
+                for pair in pairs:
+                    await self._follow(group, pair)
+                    lags.append(await self._lag(group, pair))
             if not any(lags) or clock() >= end_s:
                 return
             await asyncio.sleep(_LOOK_S)
+
+    async def _follow(self, group: str, pair: Pair) -> None:
+        """Have a group go on here behind what it has read of the copies.
+
+        Clients look at routes every 30 s. Who had not come here yet reads at the source
+        what is sent there, and would read it here again.
+        """
+        here = await admin_offsets.committed(self._target, group, pair.target)
+        there = await admin_offsets.committed(self._source, group, pair.source)
+        if here is None or there is None:
+            return
+        read = await self._behind_copies(pair, there)
+        if read is not None and read > here:
+            await admin_offsets.commit(self._target, group, pair.target, read)
 
     async def _lag(self, group: str, pair: Pair) -> int:
         at = await admin_offsets.committed(self._target, group, pair.target)
@@ -266,17 +284,12 @@ class Rollback:
 
     async def _place(self, group: str, pair: Pair) -> Placed | None:
         """Have a group go on at the source where it does here, if it does."""
+        await self._follow(group, pair)
         here = await admin_offsets.committed(self._target, group, pair.target)
         if here is None:
             return None
         at_source = await self.translated(pair, here)
-        header = UpdateConsumerOffset(
-            consumer_group=group,
-            topic=pair.source.topic,
-            queue_id=pair.source.queue_id,
-            commit_offset=at_source,
-        )
-        await self._source.ask_broker(pair.source.broker_name, header)
+        await admin_offsets.commit(self._source, group, pair.source, at_source)
         return Placed(group, pair, here, at_source)
 
     async def translated(self, pair: Pair, here: int) -> int:
