@@ -93,18 +93,23 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; options of clients before another one are refused."""
-        try:
-            name, command, rest = super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            # click knows those alone that are imported.
-            raise click.NoSuchCommand(
-                error.command_name, possibilities=COMMANDS, ctx=ctx
-            ) from None
+        if args[0] not in COMMANDS:
+            _tell_nearest(ctx, args[0])
+        name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not cluster_options.takes(command):
             for option in cluster_settings.given(ctx):
                 flag = option.replace("_", "-")
                 ctx.fail(f"--{flag}: `ropeway {name}` is no client of a cluster")
         return name, command, rest
+
+
+def _tell_nearest(ctx: click.Context, wrong: str) -> None:
+    """Refuse a command, if it is like others; click knows those that are imported."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for this
+
+    if near := get_close_matches(wrong, COMMANDS):
+        meant = " or ".join(map(repr, near))
+        ctx.fail(f"No such command {wrong!r}. Did you mean {meant}?")
 
 
 def _share(command: click.Command) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -62,7 +63,14 @@ def duration_ms(text: str) -> int:
     return int(number) * _UNITS_MS[unit]
 
 
-class Seconds(click.ParamType[float]):
+if TYPE_CHECKING:
+    _Type = click.ParamType[float]
+else:
+    # No type of click's takes another before 8.4.
+    _Type = click.ParamType
+
+
+class Seconds(_Type):
     """A length of time: seconds, or as of `duration_ms`.
 
     Args:

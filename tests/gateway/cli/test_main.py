@@ -209,7 +209,7 @@ def test_the_version_is_printed():
 
 @pytest.mark.parametrize(
     ("words", "meant"),
-    [("tpoic list", "topic"), ("topics list", "topic"), ("topic lst", "list")],
+    [("tpoic list", "topic"), ("topics list", "topic"), ("sreve", "serve")],
 )
 def test_a_command_that_is_misspelt_is_told_the_nearest_name(words: str, meant: str):
     shown = CliRunner().invoke(main, words.split())
