@@ -30,6 +30,8 @@ APART_S = 1
 """Topics are begun so far apart: clients look at routes between."""
 LOOK = {"poll_routes_ms": 3000}
 """Java's clients look at routes so often. The page's figures are of their own 30 s."""
+MOST_REPEATS = 100
+"""Go commits every 5 s, and ten are sent in a second."""
 SETTLE_S = 10.0
 """For others, it is what commands have: they look every 30 s."""
 
@@ -134,6 +136,8 @@ class Moving:
             offsets = [one["offset"] for one in sent]
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
         repeats = len(received) - len({one["body"] for one in received})
+        # What was read between two commits, and not all since the cut-over.
+        assert repeats < MOST_REPEATS
         held = ", ".join(f"{one * 1000:.0f}" for one in self.held_s)
         pause_s = _longest(one["at_s"] for one in self.sent)
         gap_s = _longest(one["at_ms"] / 1000 for one in received)
