@@ -178,8 +178,9 @@ def test_a_broadcast_consumer_has_offsets_of_its_own(
     other.wait_for_bodies([body for batch in [*first, later] for body in batch])
     again.stop()
     other.stop()
-    # The listener may be stopped before its last message counts as consumed.
-    assert received - set(first[-1]) == set(later)
+    # The listener may be stopped before its last messages count as consumed.
+    assert received >= set(later)
+    assert not received & set(first[0])
 
 
 @each(JAVA_5, JAVA_4)

@@ -17,6 +17,7 @@ from ropeway.gateway.wire.commands.admin import CreateTopic, GetTopicConfig
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.remoting import beat, looped, running
 from tests.requests import sending
+from tests.system.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,9 +31,11 @@ HERE, THERE = {"broker-0": 1}, {"source-0": 1}
 
 
 @asynccontextmanager
-async def source_of(tmp_path: Path) -> AsyncIterator[tuple[App, Remoting]]:
-    folder = tmp_path / "source"
-    async with running(folder, broker="source-0", cluster="Source") as one:
+async def source_of(
+    tmp_path: Path, **changes: object
+) -> AsyncIterator[tuple[App, Remoting]]:
+    changes |= {"broker": "source-0", "cluster": "Source"}
+    async with running(tmp_path / "source", **changes) as one:
         yield one
 
 
@@ -194,36 +197,32 @@ async def test_replies_reach_clients_of_either_where_clusters_have_one_name(tmp_
 
 @looped
 async def test_a_source_that_does_not_answer_has_nobody_make_its_topics(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        closed = server.getsockname()[1]
+    closed, port = free_ports(2)
     # It takes connections, and never answers.
-    silent = socket.create_server(("127.0.0.1", 0))
-    port = silent.getsockname()[1]
-    for at in (f"127.0.0.1:{closed}", f"127.0.0.1:{closed};127.0.0.1:{port}"):
-        folder = tmp_path / at.replace(":", "-").replace(";", "-")
-        async with running(folder, **following(at)) as (_, here):
-            await create(here, "moved")
-            await create(here, "orders", perm=4, begins="7")
-            for topic in ("other", "orders", "TBW102", "%RETRY%readers"):
-                answer = await ask(here, topic)
-                assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-                assert f"source {at} does not say where topic {topic}" in answer.remark
-            assert await route(here, "moved") == HERE
-    silent.close()
+    with socket.create_server(("127.0.0.1", port)):
+        for at in (f"127.0.0.1:{closed}", f"127.0.0.1:{closed};127.0.0.1:{port}"):
+            folder = tmp_path / at.replace(":", "-").replace(";", "-")
+            async with running(folder, **following(at)) as (_, here):
+                await create(here, "moved")
+                await create(here, "orders", perm=4, begins="7")
+                for topic in ("other", "orders", "TBW102", "%RETRY%readers"):
+                    answer = await ask(here, topic)
+                    assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+                    said = f"source {at} does not say where topic {topic}"
+                    assert said in answer.remark
+                assert await route(here, "moved") == HERE
 
 
 @looped
 async def test_a_source_that_comes_back_is_asked_again(tmp_path):
-    async with source_of(tmp_path) as (source, there):
+    (port,) = free_ports(1)
+    place = {"listeners": (ListenerConfig(host="127.0.0.1", port=port),)}
+    async with source_of(tmp_path, **place) as (source, there):
         await create(there, "orders")
         at = source.server.listeners[0].advertised
-        host, port = at.split(":")
     async with running(tmp_path / "here", **following(at)) as (_, here):
         assert (await ask(here, "orders")).code == ResponseCode.SERVICE_NOT_AVAILABLE
-        listener = ListenerConfig(host=host, port=int(port))
-        folder = tmp_path / "source"
-        again = {"broker": "source-0", "cluster": "Source", "listeners": (listener,)}
-        async with running(folder, **again):
+        async with source_of(tmp_path, **place):
             await until_route(here, "orders", THERE)
 
 
