@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ropeway.client.admin_mirrors import READER
+from ropeway.client.admin_mirrors import asking
 from ropeway.client.errors import RemotingError
 from ropeway.gateway.grpc.answers import refused
 from ropeway.gateway.grpc.protocol import Code
@@ -14,7 +14,6 @@ from ropeway.gateway.grpc.statuses import RefusedError
 from ropeway.gateway.node.source_routes import SourceError
 from ropeway.gateway.processors.context import Answer
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
 
 if TYPE_CHECKING:
     from ropeway.client.connection import Response
@@ -39,23 +38,8 @@ async def bury_at_source(of: Handle, letter: ConsumerSendMsgBack, node: Node) ->
         RefusedError: It is gone there, or the source refused, or did not answer.
     """
     assert letter.origin_topic is not None, "whoever asks says it"
-    found = await _ask(
-        of,
-        PullMessage(
-            consumer_group=READER,
-            topic=letter.origin_topic,
-            queue_id=of.receipt.queue_id,
-            queue_offset=of.offset,
-            max_msg_nums=1,
-            sys_flag=SUBSCRIPTION_FLAG,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            sub_version=0,
-            subscription="*",
-            expression_type="TAG",
-        ),
-        node,
-    )
+    asked = asking(letter.origin_topic, of.receipt.queue_id, of.offset, 1)
+    found = await _ask(of, asked, node)
     offset = int.from_bytes(found.body[_ID_AT])
     await _ask(of, msgspec.structs.replace(letter, offset=offset), node)
 

@@ -326,18 +326,14 @@ class Pulled(NamedTuple):
     """Of the message behind them."""
 
 
-async def pull(admin: Admin, queue: MessageQueue, offset: int) -> Pulled:
-    """Read stored messages from an offset on.
-
-    Raises:
-        RemotingError: The broker cannot be reached, or refused.
-    """
-    header = PullMessage(
+def asking(topic: str, queue_id: int, offset: int, count: int) -> PullMessage:
+    """Make the request for stored messages of a queue from an offset on, at once."""
+    return PullMessage(
         consumer_group=READER,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
+        topic=topic,
+        queue_id=queue_id,
         queue_offset=offset,
-        max_msg_nums=PULLED_AT_ONCE,
+        max_msg_nums=count,
         sys_flag=SUBSCRIPTION_FLAG,
         commit_offset=0,
         suspend_timeout_millis=0,
@@ -345,6 +341,15 @@ async def pull(admin: Admin, queue: MessageQueue, offset: int) -> Pulled:
         subscription="*",
         expression_type="TAG",
     )
+
+
+async def pull(admin: Admin, queue: MessageQueue, offset: int) -> Pulled:
+    """Read stored messages from an offset on.
+
+    Raises:
+        RemotingError: The broker cannot be reached, or refused.
+    """
+    header = asking(queue.topic, queue.queue_id, offset, PULLED_AT_ONCE)
     answer = await admin.ask_broker(
         queue.broker_name, header, expect=(ResponseCode.SUCCESS, *_FOUND_NOTHING)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +27,7 @@ from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario,
 from tests.ropeway.client.test_admin_mirrors import copy_all, same, send, target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from ropeway.client import ReceivedMessage
     from ropeway.testing import Gateway
@@ -47,6 +47,22 @@ def led_to(source: str) -> Iterator[Gateway]:
     options = ("--broker", "target-0", "--migrate-from", source)
     with running_gateway(options=options) as gateway:
         yield gateway
+
+
+@asynccontextmanager
+async def both(
+    source: str, topic: str
+) -> AsyncIterator[tuple[Admin, Admin, Producer, Producer]]:
+    """A source and a target that leads to it: who asks each, and who sends to each."""
+    group = f"p-{topic}"
+    with led_to(source) as here:
+        async with (
+            Admin(source, config=PATIENT) as there,
+            Admin(here.name_server, config=PATIENT) as ours,
+            Producer(source, group, config=PRODUCER) as early,
+            Producer(here.name_server, group, config=PRODUCER) as producer,
+        ):
+            yield there, ours, early, producer
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from ropeway.client.errors import AdminError, ResponseError
 from ropeway.gateway.wire.commands.admin import HELD
 from ropeway.gateway.wire.commands.broker_admin import GetBrokerRuntimeInfo
 from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
-from tests.ropeway.client.test_admin_cut_over import KilledError, led, led_to
+from tests.ropeway.client.test_admin_cut_over import KilledError, both, led, led_to
 from tests.ropeway.client.test_admin_finish import moved
 from tests.ropeway.client.test_admin_mirrors import send, target
 
@@ -223,47 +223,41 @@ async def copied(source: Admin, pair: Pair) -> list[int]:
 @scenario
 async def test_whatever_step_it_is_killed_at_it_goes_on(name_server, topic):
     group, topics = f"g-{topic}", [topic, f"{topic}-too"]
-    with led_to(name_server) as here:
-        async with (
-            Admin(name_server, config=PATIENT) as source,
-            Admin(here.name_server, config=PATIENT) as ours,
-            Producer(name_server, f"p-{topic}", config=PRODUCER) as early,
-            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
-        ):
-            for admin in (source, ours):
-                await admin_groups.create(admin, group, {})
-            for each in topics:
-                await source.create_topic(each, 2)
-                await send(early, each, 4)
-                await moved(source, ours, each)
-                await send(producer, each, 6)
-            for last in range(1, 20):
-                steps: list[str] = []
+    async with both(name_server, topic) as (source, ours, early, producer):
+        for admin in (source, ours):
+            await admin_groups.create(admin, group, {})
+        for each in topics:
+            await source.create_topic(each, 2)
+            await send(early, each, 4)
+            await moved(source, ours, each)
+            await send(producer, each, 6)
+        for last in range(1, 20):
+            steps: list[str] = []
 
-                def say(step: str, steps: list[str] = steps, last: int = last) -> None:
-                    if len(steps) == last:
-                        raise KilledError
-                    steps.append(step)
+            def say(step: str, steps: list[str] = steps, last: int = last) -> None:
+                if len(steps) == last:
+                    raise KilledError
+                steps.append(step)
 
-                job = Rollback(source, ours, Mirror(source, ours), 0)
-                try:
-                    await job.roll_back(topics, [group], say)
-                except KilledError:
-                    continue
-                break
-            for each in topics:
-                assert await job.stage(each) == RETURNED
-                for pair in await Mirror(source, ours).pairs(each):
-                    assert await copied(source, pair) == [2, 3, 4]
-                (config,) = await source.topic_configs(each)
-                assert config.perm == 6
-            # Old routes lead here still, and what comes by them is sent on.
-            sent = await producer.send(Message(topic, b"by an old route"))
-            assert (await read_all(source, topic))[
-                sent.queue.queue_id, sent.queue_offset
-            ] == b"by an old route"
-            with pytest.raises(AdminError, match="has not moved"):
-                await Finish(source, ours).end(topic)
+            job = Rollback(source, ours, Mirror(source, ours), 0)
+            try:
+                await job.roll_back(topics, [group], say)
+            except KilledError:
+                continue
+            break
+        for each in topics:
+            assert await job.stage(each) == RETURNED
+            for pair in await Mirror(source, ours).pairs(each):
+                assert await copied(source, pair) == [2, 3, 4]
+            (config,) = await source.topic_configs(each)
+            assert config.perm == 6
+        # Old routes lead here still, and what comes by them is sent on.
+        sent = await producer.send(Message(topic, b"by an old route"))
+        assert (await read_all(source, topic))[
+            sent.queue.queue_id, sent.queue_offset
+        ] == b"by an old route"
+        with pytest.raises(AdminError, match="has not moved"):
+            await Finish(source, ours).end(topic)
 
 
 @pytest.mark.slow

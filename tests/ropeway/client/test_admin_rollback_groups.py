@@ -16,7 +16,7 @@ from ropeway.client import (
 from ropeway.client.admin_mirrors import Mirror
 from ropeway.client.admin_rollback import Rollback
 from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario
-from tests.ropeway.client.test_admin_cut_over import led_to
+from tests.ropeway.client.test_admin_cut_over import both, led_to
 from tests.ropeway.client.test_admin_finish import moved
 from tests.ropeway.client.test_admin_mirrors import send
 from tests.ropeway.client.test_admin_rollback import SETTLE_S, copied
@@ -75,30 +75,24 @@ async def test_what_was_read_at_the_source_while_it_went_back_is_not_read_here_t
     async def handle(message: ReceivedMessage) -> None:
         received.append((message.queue.queue_id, message.queue_offset))
 
-    with led_to(name_server) as here:
-        async with (
-            Admin(name_server, config=PATIENT) as source,
-            Admin(here.name_server, config=PATIENT) as ours,
-            Producer(name_server, f"p-{topic}", config=PRODUCER) as early,
-            Producer(here.name_server, f"p-{topic}", config=PRODUCER) as producer,
-        ):
-            await source.create_topic(topic, 2)
-            await send(early, topic, 6)
-            for admin in (source, ours):
-                await admin_groups.create(admin, group, {})
-            await moved(source, ours, topic)
-            pairs = await Mirror(source, ours).pairs(topic)
-            for pair in pairs:
-                for admin, queue in ((source, pair.source), (ours, pair.target)):
-                    await admin_offsets.commit(admin, group, queue, 1)
-            await send(producer, topic, 20)
-            late = PushConsumer(name_server, group, config=CONSUMER)
-            late.subscribe(topic, "*", handle)
-            async with late:
-                job = Rollback(source, ours, Mirror(source, ours), SETTLE_S)
-                done = await job.roll_back([topic], [group], lambda _: None)
-            for pair in pairs:
-                (placed,) = (one for one in done.placed if one.pair == pair)
-                assert placed.here == (await ours.span(pair.target)).end
-                assert placed.at_source == (await source.span(pair.source)).end
-            assert sorted(received) == [(q, at) for q in (0, 1) for at in range(1, 13)]
+    async with both(name_server, topic) as (source, ours, early, producer):
+        await source.create_topic(topic, 2)
+        await send(early, topic, 6)
+        for admin in (source, ours):
+            await admin_groups.create(admin, group, {})
+        await moved(source, ours, topic)
+        pairs = await Mirror(source, ours).pairs(topic)
+        for pair in pairs:
+            for admin, queue in ((source, pair.source), (ours, pair.target)):
+                await admin_offsets.commit(admin, group, queue, 1)
+        await send(producer, topic, 20)
+        late = PushConsumer(name_server, group, config=CONSUMER)
+        late.subscribe(topic, "*", handle)
+        async with late:
+            job = Rollback(source, ours, Mirror(source, ours), SETTLE_S)
+            done = await job.roll_back([topic], [group], lambda _: None)
+        for pair in pairs:
+            (placed,) = (one for one in done.placed if one.pair == pair)
+            assert placed.here == (await ours.span(pair.target)).end
+            assert placed.at_source == (await source.span(pair.source)).end
+        assert sorted(received) == [(q, at) for q in (0, 1) for at in range(1, 13)]
