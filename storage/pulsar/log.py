@@ -222,11 +222,9 @@ class PulsarLog:
             )
         # One name for all of a topic: there may be many.
         siblings = self._partitions.get(topic, {}).values()
-        name = next((one.name for one in siblings), None)
-        partition = PulsarPartition(
-            *(topic, number, name or self._catalog.name(topic), self._context),
-            self._converter if topic in self._shared else None,
-        )
+        name = next((one.name for one in siblings), None) or self._catalog.name(topic)
+        converter = self._converter if topic in self._shared else None
+        partition = PulsarPartition(topic, number, name, self._context, converter)
         partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
         return partition
