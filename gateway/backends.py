@@ -33,6 +33,7 @@ from ropeway.storage.api import LogError
 from ropeway.storage.compaction.log import CompactedLog
 from ropeway.storage.compaction.round import CompactionContext
 from ropeway.storage.file import FileLog, open_log, open_offsets
+from ropeway.storage.state import never
 from ropeway.storage.tiered.log import open_log as open_tier
 from ropeway.storage.tiered.providers import open_provider
 
@@ -351,7 +352,8 @@ async def _open_pulsar(
         await on_pulsar.keep_pulsar_id(routes, message_log.pulsar_id)
         await on_pulsar.find_generations(routes, message_log.generations)
     message_log.compaction.start(describer, config.compaction.dirty_ratio)
-    state = await message_log.open_state(config.broker, node, deposed)
+    held = never if routes is None else lambda: routes.held_until_s
+    state = await message_log.open_state(config.broker, node, deposed, held)
     stack.push_async_callback(state.close)
     offsets = pulsar.PulsarOffsets(state)
     kept_ms = await message_log.retention_ms()

@@ -26,6 +26,15 @@ from typing import Protocol
 Changed = Callable[[str, str | None], None]
 """Called with a key and its new value; None where the key is gone."""
 
+Held = Callable[[], float]
+"""Tells until when no other node can lead, by `time.monotonic`."""
+
+
+def never() -> float:
+    """Be sure of it at no time; a `Held`."""
+    return 0.0
+
+
 Deposed = Callable[[str], None]
 """Called with the reason, as a sentence for a log, when the lead is lost."""
 

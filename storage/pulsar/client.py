@@ -28,7 +28,7 @@ from ropeway.storage.pulsar.errors import (
     PulsarUnavailableError,
     server_error,
 )
-from ropeway.storage.pulsar.producer import Producer
+from ropeway.storage.pulsar.producer import Producer, anybody
 from ropeway.storage.pulsar.pulsar_log_config import KEEP_ALIVE_MS
 from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.service_url import Address, ServiceUrl
@@ -113,6 +113,7 @@ class PulsarClient:
         *,
         access: Access = Access.EXCLUSIVE_WITH_FENCING,
         lost: Callable[[PulsarError], None],
+        permit: Callable[[], None] = anybody,
     ) -> Producer:
         """Open a producer.
 
@@ -122,11 +123,14 @@ class PulsarClient:
             access: who else may write.
             lost: called once if the producer can never write again, after all its
                 pending entries got the same error.
+            permit: called at the moment at which the broker is first asked, each time
+                that it is; raises a PulsarError where this may not write now, which is
+                tried again if it is of `RETRYABLE`.
 
         Raises:
             PulsarError: refused, or not possible within `request_timeout_s`.
         """
-        producer = Producer(self, topic, name, access, lost)
+        producer = Producer(self, topic, name, access, lost, permit)
         await producer.open()
         self._open.add(producer)
         return producer

@@ -30,6 +30,7 @@ from ropeway.storage.pulsar.tail import Tail
 from ropeway.storage.pulsar.times import Times
 from ropeway.storage.pulsar.trim import Floors
 from ropeway.storage.pulsar.upkeep import Upkeep, refresh_first
+from ropeway.storage.state import never
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.cluster import Cluster
     from ropeway.storage.pulsar.owner import Owner
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
-    from ropeway.storage.state import Deposed
+    from ropeway.storage.state import Deposed, Held
 
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
@@ -173,16 +174,18 @@ class PulsarLog:
         """
         return await selftest.retention_ms(self._admin, self._catalog.spaces[0])
 
-    async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
+    async def open_state(
+        self, broker: str, node: str, deposed: Deposed, held: Held = never
+    ) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
 
-        For arguments and errors see `storage.pulsar.state.open_state`.
+        `held` is what routes know; for the rest see `storage.pulsar.state.open_state`.
         """
         space = self._catalog.spaces[0]
         topic = state_topic(space, broker)
         told = self._ownership.telling(deposed)
         state = await open_state(self._cluster, topic, node, told)
-        self._ownership.state = state
+        self._ownership.share(state, held)
         elsewhere = OtherBrokers(self._client, self._admin, space, topic)
         self._ends.keep(state, self._open_ones, elsewhere)
         return state

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.cluster import Cluster
     from ropeway.storage.pulsar.end_offsets import EndOffsets
     from ropeway.storage.pulsar.entry import Position
     from ropeway.storage.pulsar.entry_reader import Found
@@ -68,14 +69,22 @@ class Opened(NamedTuple):
 
 
 async def open_partition(
-    client: PulsarClient,
-    admin: Admin,
+    cluster: Cluster,
     partition: PulsarPartition,
     settings: PulsarLogSettings,
     known_ends: EndOffsets,
+    permit: Callable[[], None],
     lost: Callable[[PulsarError], None],
 ) -> Opened:
     """Take a partition over, and find its ends.
+
+    Args:
+        cluster: Has it.
+        partition: Which one.
+        settings: Sizes and time-outs.
+        known_ends: Know where partitions end.
+        permit: Whether this node may; see `PulsarClient.producer`.
+        lost: Called once when nothing can be written any more.
 
     Raises:
         ContestedError: Another node does so at the same moment.
@@ -84,12 +93,13 @@ async def open_partition(
         LogLimitError: It was taken over too often.
         NoSuchPartitionError: There is no such topic.
     """
+    admin, client = cluster
     # Before anything is written: a damaged topic is left as it is.
     looking = asyncio.ensure_future(ends(client, partition))
     try:
         # An old owner may still be there: the client tries again until it is fenced.
         producer = await client.producer(
-            partition.full_name, settings.producer_name, lost=lost
+            partition.full_name, settings.producer_name, lost=lost, permit=permit
         )
     except PulsarError as error:
         await asyncio.gather(looking, return_exceptions=True)

@@ -17,10 +17,16 @@ from ropeway.common.tasks import Tasks
 from ropeway.storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from ropeway.storage.pulsar.appender import Appender, Traffic
 from ropeway.storage.pulsar.entry_reader import unavailable
-from ropeway.storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from ropeway.storage.pulsar.errors import (
+    FencedError,
+    PulsarError,
+    PulsarUnavailableError,
+    TopicNotFoundError,
+)
 from ropeway.storage.pulsar.follower import Follower, open_followed
 from ropeway.storage.pulsar.open_partition import ContestedError, open_partition
 from ropeway.storage.pulsar.shared import open_shared
+from ropeway.storage.state import never
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
     from ropeway.storage.pulsar.read_ahead import Readers
     from ropeway.storage.pulsar.shared import OpenedShared
-    from ropeway.storage.state import Deposed, State
+    from ropeway.storage.state import Deposed, Held, State
 
 OPENING_AT_ONCE = 32
 """Partitions that are opened side by side; a broker serves many gateways."""
@@ -73,9 +79,9 @@ class Ownership:
         """What is on its way, of all partitions."""
         self.follows = False
         """Whether partitions are opened for reading alone, because others own them."""
-        self.state: State | None = None
-        """Knows whether this node leads its broker; None where no other node could."""
-        self._admin, self._client = cluster
+        self._state: State | None = None
+        self._routes_held: Held = never
+        self._cluster = cluster
         self._readers = readers
         self._settings = settings
         self._ends = ends
@@ -151,6 +157,15 @@ class Ownership:
             opening.cancel()
         await asyncio.gather(*self._openings.values(), return_exceptions=True)
 
+    def share(self, state: State, held: Held) -> None:
+        """Take partitions over only while it is certain that no other node leads.
+
+        Args:
+            state: Knows whether this node leads its broker.
+            held: Until when routes are sure of it.
+        """
+        self._state, self._routes_held = state, held
+
     def telling(self, deposed: Deposed) -> Deposed:
         """Make what is called when another node leads: it ends what is being opened."""
 
@@ -219,13 +234,9 @@ class Ownership:
                 partition, await self._open_to_follow(partition, lost), lost_early
             )
             return
-        if self.state is not None and not self.state.leading:
-            # It is to follow in a moment, and would be in the way of who leads.
-            raise LogUnavailableError(
-                f"{partition.full_name} is not taken over: this node leads no more"
-            )
         opened = await open_partition(
-            self._client, self._admin, partition, self._settings, self._ends, lost
+            *(self._cluster, partition, self._settings, self._ends),
+            *(self._permit, lost),
         )
         if lost_early or partition.gone or partition.closed:
             await opened.producer.close()
@@ -242,11 +253,25 @@ class Ownership:
             )
         self._join(partition, opened)
 
+    def _permit(self) -> None:
+        """See that no other node leads: its partitions would be taken from it.
+
+        Raises:
+            FencedError: Another one does, as far as is known.
+            PulsarUnavailableError: One may; that is soon known.
+        """
+        if (state := self._state) is None:
+            return
+        if not state.leading:
+            raise FencedError("not taken over: this node leads no more")
+        if max(state.held_until_s, self._routes_held()) < time.monotonic():
+            raise PulsarUnavailableError("not taken over: another node may lead")
+
     async def _open_to_follow(
         self, partition: PulsarPartition, lost: Callable[[PulsarError], None]
     ) -> OpenedShared | Followed:
         """Open a partition that others write to, native clients or its owner."""
-        client, admin = self._client, self._admin
+        admin, client = self._cluster
         if partition.converter is None:
             return await open_followed(client, admin, partition, lost)
         return await open_shared(

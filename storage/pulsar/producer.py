@@ -42,6 +42,10 @@ LET_IN_AND_OUT = 3
 topic that moves, does it once."""
 
 
+def anybody() -> None:
+    """Let a producer be opened whoever we are."""
+
+
 class Producer:
     """Appends entries to one topic; made by `PulsarClient.producer`."""
 
@@ -52,6 +56,7 @@ class Producer:
         name: str,
         access: Access,
         lost: Callable[[PulsarError], None],
+        permit: Callable[[], None],
     ) -> None:
         self.last_sequence_id = -1
         """The highest that the broker knew of this name when we opened; -1: none."""
@@ -68,6 +73,7 @@ class Producer:
         self._access = access
         self._is_alone = access is not Access.SHARED
         self._lost = lost
+        self._permit = permit
         self._pending: deque[Pending] = deque()
         self._highest_sent = self._highest_stored = -1
         self._known = -1
@@ -200,6 +206,9 @@ class Producer:
         timeout_s = self._client.request_timeout_s
         connection = await self._client.broker_of(self._topic)
         place = ProducerSlot(connection, self._receipt, self._left)
+        if not self._was_open:
+            # Later, its epoch tells the broker whether another one came meanwhile.
+            self._permit()
         try:
             answer = await connection.request(
                 self._opening(place), ProducerSuccess, timeout_s

@@ -146,6 +146,7 @@ BUGS: dict[str, Bug] = {
     ),
     "lead without a proof": wrapped(Leadership, "_proven_until_s", lead_for_ever),
     "outwait no lease": replaced(state, "CLOCKS", 0.0),
+    "take over without a proof": replaced(Ownership, "_permit", lambda _: None),
     "lead before all is read": wrapped(Term, "open", lead_before_all_is_read),
     "forget the term": replaced(open_partition, "term_of", lambda _sequence_id: -1),
 }

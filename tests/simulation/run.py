@@ -116,7 +116,8 @@ class Run:
         if plan.log == "pulsar":
             world.pulsar = Pulsar(world.network, world.chance("pulsar"))
             world.unsure = self.model.unsure
-            world.leads = States(world, self.model).leads
+            states = States(world, self.model)
+            world.leads, world.takes = states.leads, states.takes
         self.nodes = [
             Node(world, self.model, plan, number)
             for number in range(plan.nodes * plan.copies)

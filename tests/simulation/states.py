@@ -47,6 +47,18 @@ class States:
         if self._model.clocks:
             self._model.set_boots.append(now_s)
 
+    def takes(self, topic: str) -> None:
+        """A node asks for a partition, to write to it: nobody leads after it."""
+        here = PROCESS.get()
+        own = {state.topic for process, state in self._led if process is here}
+        led = [one for one in self._led if one[1].topic in own]
+        if topic in own or not led:
+            return
+        process, state = led[-1]
+        alive = process is not None and process.alive
+        if process is not here and alive and state.leading:
+            self._model.wrong(f"take: {here} takes {topic}, which {process} leads")
+
     def _knows_all(self, state: PulsarState) -> None:
         assert self._world.pulsar is not None
         stored, known = Facts(), state._replica.facts.values

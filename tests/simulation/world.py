@@ -40,6 +40,7 @@ from ropeway.gateway.processors.pull import _Pull
 from ropeway.routing.zookeeper import session
 from ropeway.routing.zookeeper.brokers import _Folder
 from ropeway.storage.pulsar import appender
+from ropeway.storage.pulsar.producer import Producer
 from ropeway.storage.pulsar.rest import Rest
 from ropeway.storage.pulsar.state import PulsarState
 from tests.simulation import rocks
@@ -138,6 +139,7 @@ class World:
         self.pulsar: Pulsar | None = None
         """Where the messages of nodes are, unless they keep them themselves."""
         self.leads: Callable[[PulsarState], None] = lambda _: None
+        self.takes: Callable[[str], None] = lambda _: None
         """Told when a node begins to write its broker's state."""
         self.unsure: Callable[[str], None] = lambda _: None
         """Told of which partition a node does not hear whether Pulsar has stored what
@@ -213,6 +215,7 @@ class World:
         patch(Rest, "_exchange", exchange)
         patch(appender, "_now", loop.time)
         patch(PulsarState, "take_over", self._leading(PulsarState.take_over))
+        patch(Producer, "_opening", self._taking(Producer._opening))
         patch(
             appender.Appender,
             "_answer_all",
@@ -267,6 +270,16 @@ class World:
                 self.leads(state)
 
         return take_over
+
+    def _taking(self, real: Any) -> Any:
+        """`Producer._opening`, which tells of partitions that are taken over."""
+
+        def opening(one: Producer, place: Any) -> Any:
+            if one._is_alone and not one._was_open:
+                self.takes(one._topic)
+            return real(one, place)
+
+        return opening
 
     def _address(self) -> str:
         process = PROCESS.get()

@@ -96,7 +96,7 @@ class Rig:
         )
 
     async def open_partition(
-        self, _client: Any, _admin: Any, partition: PulsarPartition, *rest: Any
+        self, _cluster: Any, partition: PulsarPartition, *rest: Any
     ) -> Opened:
         before = len(self.asked)
         self.asked.append(partition)

@@ -45,6 +45,26 @@ async def test_entries_are_acknowledged_in_order_with_their_positions():
 
 
 @looped
+async def test_a_broker_is_asked_only_while_this_producer_may_write():
+    """Also at the next try: much may have changed since the first one."""
+    refusals: list[PulsarError] = [
+        *(FencedError("another leads"), PulsarUnavailableError("another may lead")),
+    ]
+
+    def permit() -> None:
+        if refusals:
+            raise refusals.pop()
+
+    async with sending() as one:
+        with pytest.raises(FencedError, match="another leads"):
+            await one.open(permit=permit)
+        assert (refusals, one.broker.of(OpenProducer)) == ([], [])
+        refusals.append(PulsarUnavailableError("another may lead"))
+        await one.open(permit=permit)
+        assert len(one.broker.of(OpenProducer)) == 1
+
+
+@looped
 async def test_a_sequence_id_that_the_broker_would_drop_is_refused():
     async with sending() as one:
         one.broker.answers[OpenProducer] = lambda _, asked: ProducerSuccess(
