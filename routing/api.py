@@ -118,6 +118,20 @@ class Topic(Struct, frozen=True, kw_only=True):
         """Whether no broker has queues of it any more: it only tells what was."""
         return self.generation > 0 and not self.route
 
+    @property
+    def is_migrating(self) -> bool:
+        """Whether it is a mirror, or has come from a source and may go back.
+
+        Its queues are those of one broker then, whose leader decides alone where
+        messages are stored.
+        """
+        return self.mirrored or bool(self.cut_offsets)
+
+    @property
+    def is_at_source(self) -> bool:
+        """Whether clients use it at a migration's source, and nothing of it here."""
+        return self.mirrored and self.writes in (AT_SOURCE, RETURNED)
+
     def is_live(self, generation: int) -> bool:
         """Whether a broker has queues of a generation."""
         return any(

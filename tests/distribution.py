@@ -53,7 +53,7 @@ SHARING = {
     ),
     LOST_NODES: (
         r"(system/test_(balancing|deletion|deployment_page|how_to_cluster|moved_retries"
-        r"|migration_killed|names|scale|tutorial_pulsar|zombie)"
+        r"|migration_brokers|names|scale|tutorial_pulsar|zombie)"
         r"|deploy/test_rollout)\.py"
     ),
     ZOOKEEPER: (

@@ -115,8 +115,7 @@ async def _send(
         flag=0,
         properties="" if is_batch else first.properties,
         batch=is_batch,
-        # A lite topic is always on the same broker; others are on the one asked.
-        bname=_broker_of_lite(node, topic, first) if first.lite_topic else None,
+        bname=_broker(node, topic, first),
     )
     return await call.get(header, SendReply, body)
 
@@ -132,11 +131,18 @@ def _batch(messages: Sequence[DecodedMessage]) -> bytes:
     return encode_batch([BatchEntry(0, one.body, one.properties) for one in messages])
 
 
-def _broker_of_lite(node: Node, topic: str, one: DecodedMessage) -> str | None:
+def _broker(node: Node, topic: str, one: DecodedMessage) -> str | None:
+    """The broker that a message has to go to; None where it is the one asked."""
     known = node.routes.topics.get(topic)
     if known is None or not known.route:
         return None
-    return lite_names.broker(one.lite_topic, known.route)
+    if one.lite_topic:
+        # It is always on the same broker.
+        return lite_names.broker(one.lite_topic, known.route)
+    if known.is_migrating and not known.is_at_source:
+        # Clients that came before it moved were led to any node.
+        return next(iter(known.route))
+    return None
 
 
 async def _queue(node: Node, topic: str, one: DecodedMessage) -> int:

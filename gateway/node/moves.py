@@ -130,6 +130,11 @@ def _complaint(topic: Topic, *, drained: bool) -> str | None:
     name = topic.name
     if not drained and (names.is_system_topic(name) or names.is_derived(name)):
         return f"topic {name} is each broker's own; allowed: topics of clients"
+    if topic.is_migrating:
+        return (
+            f"topic {name} is mirrored or cut over; allowed: topics whose migration "
+            "is finished (ropeway migrate finish), or others"
+        )
     if message_types.type_of_topic(name, topic.attributes) == message_types.LITE:
         return f"topic {name} has lite topics; allowed: other topics"
     if attributes.entry_format(topic.attributes) != "packed":

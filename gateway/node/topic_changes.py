@@ -73,12 +73,13 @@ class TopicChanges:
             everywhere: Where it is nowhere yet, make it on all brokers that run.
 
         Raises:
-            TopicError: There is no room for its queues.
+            TopicError: There is no room for its queues, or it migrates elsewhere.
             ChangedMeanwhileError: Begin again.
             LogError: The log refuses.
             RouteError: The routes refuse.
         """
         known = self._routes.topics.get(name)
+        self._refuse_if_it_migrates(known)
         setup = wanted(known)
         await self._deletions.apply(name)
         kept = self._deletions.find(name)
@@ -104,6 +105,7 @@ class TopicChanges:
 
         def change(old: Topic | None) -> Topic:
             live = old is not None and not old.is_deleted
+            self._refuse_if_it_migrates(old if live else None)
             setup = wanted(old if live else None)
             route = dict(old.route) if old else {}
             if (
@@ -125,6 +127,16 @@ class TopicChanges:
             return renewed(setup, old, plan, generation)
 
         await self._routes.change_topic(name, change)
+
+    def _refuse_if_it_migrates(self, known: Topic | None) -> None:
+        """A topic that migrates is on one broker, which may be away."""
+        broker = self._config.broker
+        if known is not None and known.is_migrating and broker not in known.route:
+            raise TopicError(
+                f"topic {known.name} is mirrored or cut over on broker "
+                f"{', '.join(known.route)}, and gets no queue on broker {broker}; "
+                "allowed: topics whose migration is finished, or others"
+            )
 
     def _refuse_if_drained(self, name: str) -> None:
         broker, cluster = self._config.broker, self._config.cluster

@@ -43,7 +43,7 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from ropeway.routing.api import AT_SOURCE, PERM_WRITE, RETURNED, SENT_BACK, Topic
+from ropeway.routing.api import PERM_WRITE, SENT_BACK, Topic
 from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         or _is_of_both(request.topic, context)
     ):
         theirs = await source.find(request.topic, brokers)
-        if topic is None or (topic.mirrored and topic.writes in (AT_SOURCE, RETURNED)):
+        if topic is None or topic.is_at_source:
             if theirs is not None:
                 return Answer(body=theirs.body)
             topic = None

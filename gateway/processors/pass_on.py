@@ -65,7 +65,10 @@ async def pass_on(request: SendMessage, context: Context) -> Answer:
             "that, try again",
         )
     ours = node.routes.brokers
-    if topic is None and await source.find(request.topic, ours) is None:
+    known = node.routes.topics.get(request.topic)
+    # Another broker that has it holds what is sent when it moves.
+    is_others = topic is None and known is not None and not known.is_at_source
+    if is_others or (topic is None and await source.find(request.topic, ours) is None):
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{request.topic}] not exist, apply first please!",

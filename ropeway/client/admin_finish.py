@@ -74,7 +74,7 @@ class Finish:
 
     Args:
         source: Where they came from; it is read.
-        target: A Ropeway of one broker, where they are now.
+        target: A Ropeway, where they are now.
     """
 
     def __init__(self, source: Admin, target: Admin) -> None:

@@ -65,7 +65,7 @@ class Verifier:
 
     Args:
         source: Reads there, as `Mirror` does.
-        target: A Ropeway of one broker.
+        target: A Ropeway.
         throttle: How many messages a second are read at each.
         wait_s: How long to wait for a mirror that is behind, in seconds; all queues
             and groups together.

@@ -1,7 +1,8 @@
 """Mirroring topics of another cluster: the same queues, offsets, messages and times.
 
 Queues keep their ids, but where a topic is on several brokers of the source: those of
-the second one come behind those of the first.
+the second one come behind those of the first. A topic is on one broker of the target,
+however many that has: so one node at a time decides where its messages are stored.
 
 What the target has says where to go on, so nothing is lost or doubled by a kill of
 anybody: a queue of the target ends where the next message of the source's queue goes.
@@ -11,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import msgspec
 
 from ropeway.client import admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.client.message import MessageQueue
-from ropeway.client.routes import PERM_READ
+from ropeway.client.routes import MASTER_ID, PERM_READ
 from ropeway.client.spread_queues import in_order
 from ropeway.gateway.wire import message as stored
 from ropeway.gateway.wire.codes import ResponseCode
@@ -70,7 +72,7 @@ class Mirror:
     Args:
         source: Reads there, as the group `READER`, which a Ropeway makes; nothing else
             is changed there.
-        target: A Ropeway of one broker.
+        target: A Ropeway.
         read_bytes: Of a queue, how much is read before it is stored; a pull at least.
             Twice as much of each is in memory.
     """
@@ -91,13 +93,13 @@ class Mirror:
             RemotingError: A server cannot be reached, or refused.
         """
         configs, spans = await self._look(topic)
-        broker = await self._broker()
         try:
             there = await admin_topics.configs(self._target, topic)
         except TopicNotFoundError:
+            broker = await self._broker_for(topic)
             await self._create(topic, broker, _joined(topic, configs), spans)
             return _pairs(topic, broker, spans)
-        pairs = _paired(topic, broker, there.get(broker), spans)
+        pairs = _paired(topic, there, spans)
         await self._compare(spans, pairs)
         return pairs
 
@@ -111,12 +113,11 @@ class Mirror:
             RemotingError: A server cannot be reached, or refused.
         """
         _, spans = await self._look(topic)
-        broker = await self._broker()
         try:
             there = await admin_topics.configs(self._target, topic)
         except TopicNotFoundError as error:
             raise AdminError(f"topic {topic} is not at the target") from error
-        return _paired(topic, broker, there.get(broker), spans)
+        return _paired(topic, there, spans)
 
     async def is_mirror(self, topic: str) -> bool:
         """Return whether nobody but a mirror writes to a topic of the target.
@@ -141,13 +142,24 @@ class Mirror:
             await self._source.span(queue) for queue in in_order(topic, configs)
         ]
 
-    async def _broker(self) -> str:
-        brokers = sorted((await self._target.cluster_info()).broker_addr_table)
-        if len(brokers) != 1:
-            raise AdminError(
-                f"the target has brokers {', '.join(brokers)}; allowed: one"
-            )
-        return brokers[0]
+    async def _broker_for(self, topic: str) -> str:
+        """The broker that is to have a topic: by its name, so whoever asks agrees.
+
+        Raises:
+            AdminError: No broker runs, or they are of several clusters.
+        """
+        info = await self._target.cluster_info()
+        if len(info.cluster_addr_table) > 1:
+            clusters = ", ".join(sorted(info.cluster_addr_table))
+            raise AdminError(f"the target has clusters {clusters}; allowed: one")
+        running = [
+            name
+            for name, one in sorted(info.broker_addr_table.items())
+            if str(MASTER_ID) in one.broker_addrs
+        ]
+        if not running:
+            raise AdminError("no broker of the target has a master now; try again")
+        return running[crc32(topic.encode()) % len(running)]
 
     async def _create(
         self, topic: str, broker: str, config: TopicConfig, spans: list[QueueSpan]
@@ -306,9 +318,15 @@ def _joined(topic: str, configs: dict[str, TopicConfig]) -> TopicConfig:
 
 
 def _paired(
-    topic: str, broker: str, there: TopicConfig | None, spans: list[QueueSpan]
+    topic: str, there: dict[str, TopicConfig], spans: list[QueueSpan]
 ) -> list[Pair]:
-    queues = max(there.read_queue_nums, there.write_queue_nums) if there else 0
+    if len(there) > 1:
+        raise AdminError(
+            f"topic {topic} is on brokers {', '.join(there)} of the target; allowed: "
+            "on one, or a topic that is not there"
+        )
+    ((broker, config),) = there.items()
+    queues = max(config.read_queue_nums, config.write_queue_nums)
     if queues != len(spans):
         raise AdminError(
             f"topic {topic} has {queues} queues at the target and {len(spans)} at "

@@ -70,7 +70,7 @@ class Rollback:
 
     Args:
         source: Where they came from.
-        target: A Ropeway of one broker, where they were cut over to.
+        target: A Ropeway, where they were cut over to.
         mirror: Knows the queues of both.
         settle_s: How long groups have to read what is left at the target, in seconds.
     """

@@ -309,11 +309,11 @@ async def lead_writes(
     *,
     ends: str | None = None,
 ) -> None:
-    """Have a Ropeway of one broker store producers' messages of a topic elsewhere.
+    """Have a Ropeway store producers' messages of a topic elsewhere.
 
     Args:
         admin: Asks.
-        topic: One that migrates.
+        topic: One that migrates; one broker has it.
         writes: Where, as of `CreateTopic.writes`.
         hold: The name of the moment in which nobody stores them.
         ends: How far the source has each queue, joined by commas.

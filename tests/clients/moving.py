@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tests.system.rocketmq import RocketMQ
     from tests.system.ropeway import Ropeway
 
-SOURCE, OTHER, TARGET = "source-0", "source-1", "broker-0"
+SOURCE, OTHER = "source-0", "source-1"
+TARGETS = {"broker-0", "broker-1"}
 WIDE = 2
 """So many queues has a topic on each of two brokers of the source."""
 APART_S = 1
@@ -124,8 +125,8 @@ class Moving:
         assert self.consumer is not None
         received = self.consumer.wait_for_bodies(bodies(self.sent))
         self.consumer.stop()
-        came_over(self.sent[:returns_at], {SOURCE, OTHER}, {TARGET})
-        came_over(self.sent[returns_at:], {TARGET}, {SOURCE, OTHER})
+        came_over(self.sent[:returns_at], {SOURCE, OTHER}, TARGETS)
+        came_over(self.sent[returns_at:], TARGETS, {SOURCE, OTHER})
         brokers = {one["broker"] for one in self.sent}
         assert (OTHER in brokers) == self.wide
         for queue in {queue_of(one) for one in self.sent}:

@@ -20,12 +20,11 @@ from ropeway.client import (
     admin_offsets,
     admin_topics,
 )
-from ropeway.client.admin_cut_over import STORED, CutOver
+from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_finish import Finish
 from ropeway.client.admin_mirrors import Mirror
-from ropeway.client.admin_rollback import RETURNED, SENT_BACK, Rollback
+from ropeway.client.admin_rollback import RETURNED, Rollback
 from ropeway.gateway.wire.commands.admin import CreateTopic
-from ropeway.gateway.wire.commands.mirrors import MirrorMessages
 from ropeway.testing import running_gateway
 from tests.ropeway.client.scenario import (
     PATIENT,
@@ -35,18 +34,14 @@ from tests.ropeway.client.scenario import (
     until,
 )
 from tests.ropeway.client.test_admin_cut_over import KilledError, led_to
-from tests.system.cluster import SHORT_SESSION_MS, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-    from pathlib import Path
 
     from ropeway.client.message import MessageQueue
     from ropeway.gateway.wire.message import Message as StoredMessage
     from ropeway.testing import Gateway
-    from tests.system.pulsar import Pulsar
     from tests.system.rocketmq import RocketMQ
-    from tests.system.zookeeper import ZooKeeper
 
     Victim = Callable[[str], None]
     Wanted = Callable[[object], bool]
@@ -146,49 +141,6 @@ async def test_nothing_acknowledged_is_lost_whatever_is_killed():
                 await source.create_topic(topic, 1)
         kills = await there_and_back(there.name_server, here.name_server, topics, aims)
     assert kills >= TOPICS
-
-
-@pytest.mark.jvm
-@pytest.mark.server
-@scenario
-async def test_another_node_leads_on_when_one_dies_while_messages_are_held(
-    tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
-):
-    with running_gateway(options=("--broker", "source-0")) as there:
-        cluster = Cluster(
-            tmp_path,
-            pulsar,
-            zookeeper.address,
-            session_ms=SHORT_SESSION_MS,
-            options=("--migrate-from", there.name_server),
-        )
-
-        def leader(address: str) -> None:
-            """The node that the request is for, which led up to now."""
-            (node,) = (one for one in cluster.nodes if one.name_server == address)
-            node.kill()
-            node.start()
-
-        steps = ((STORED, SENT_BACK), (MirrorMessages, RETURNED))
-        aims = [
-            [
-                Aim(leader, step(one) if isinstance(one, str) else of_kind(one))
-                for one in some
-            ]
-            for some in zip(*steps, strict=True)
-        ]
-        topics = ["held", "mirrored"]
-        async with Admin(there.name_server, config=PATIENT) as source:
-            for topic in topics:
-                await source.create_topic(topic, 1)
-        try:
-            await asyncio.to_thread(cluster.start)
-            kills = await there_and_back(
-                there.name_server, cluster.name_server, topics, aims
-            )
-        finally:
-            await asyncio.to_thread(cluster.kill)
-    assert kills == 2 * len(topics)
 
 
 @scenario

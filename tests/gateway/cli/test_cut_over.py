@@ -156,15 +156,18 @@ def test_the_commands_of_the_page_keep_a_standby_and_open_it():
 
 
 @pytest.mark.slow
-def test_a_target_of_several_brokers_is_refused_in_one_line(two_brokers, target):
+def test_a_topic_on_several_brokers_of_the_target_is_refused_in_one_line(
+    two_brokers, target
+):
     there, here = (("-n", one.name_server) for one in (two_brokers, target))
     known(target)
-    run("topic", "create", "narrow", *here)
+    run("topic", "create", "both", *here)
+    run("topic", "create", "both", *there)
     for command in ("mirror", "verify"):
-        words = ("migrate", command, "narrow", "--source", "old", *there)
+        words = ("migrate", command, "both", "--source", "old", *there)
         done = run(*words, code=1)
         (line,) = done.stderr.splitlines()
-        assert "the target has brokers broker-0, broker-1; allowed: one" in line
+        assert "both is on brokers broker-0, broker-1 of the target; allowed" in line
 
 
 @pytest.mark.slow

@@ -53,6 +53,8 @@ def test_a_queue_that_was_planned_to_move_and_has_changed_stays() -> None:
         ({"route": {"a": [0], "b": [3]}}, "1 queues on broker a; allowed: 2 or more"),
         ({"write_queue_nums": 2}, "3 queues for reading and 2 for sending"),
         ({"route": {"a": [0, 1, 2, 4]}}, "up to 4 on a broker"),
+        ({"mirrored": True}, "allowed: topics whose migration is finished"),
+        ({"cut_offsets": [5, 5, 5]}, "orders is mirrored or cut over"),
         ({"attributes": {"message.type": "LITE"}}, "has lite topics"),
         ({"attributes": {"entry.format": "PULSAR"}}, "shared with native clients"),
         ({"generations": {"b": 1}, "generation": 1}, "were not made together"),

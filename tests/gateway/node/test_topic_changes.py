@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+from msgspec.structs import replace
+
 from ropeway.gateway.node.deletions import without
+from ropeway.gateway.node.topic_changes import TopicError
 from tests.gateway.node.test_topics import route_of, topic, two_on_one_log
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 @looped
@@ -79,3 +81,33 @@ async def test_a_plan_that_a_deletion_was_faster_than_leaves_nothing_in_the_log(
         assert len(made.partitions) == 4
         assert one._routes.topics["t"].generations == {"broker-0": 1}
         assert 0 in deleted
+
+
+@looped
+async def test_a_topic_that_migrates_stays_on_its_broker(tmp_path: Path):
+    async with two_on_one_log(tmp_path) as (one, other):
+        for changes in ({"mirrored": True}, {"cut_offsets": [7, 7]}):
+            await one.put(replace(topic("t", 2), **changes))
+            await until(lambda: "t" in other._routes.topics)
+            # Who looked before it was a mirror is refused as well.
+            looks = other._routes.topics
+            for seen in (looks, {**looks, "t": topic("t", 2)}):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(other.changes, "_routes", Seen(other._routes, seen))
+                    with pytest.raises(TopicError, match="on broker broker-0, and get"):
+                        await other.put(topic("t", 2))
+            await one.put(topic("t", 2))
+        await until(lambda: not other._routes.topics["t"].is_migrating)
+        await other.put(topic("t", 2))
+        assert route_of(other, "t") == {"broker-0": [0, 1], "broker-1": [2, 3]}
+
+
+class Seen:
+    """Routes, with a look at topics from before."""
+
+    def __init__(self, routes, topics) -> None:
+        self._routes = routes
+        self.topics = topics
+
+    def __getattr__(self, name: str):
+        return getattr(self._routes, name)
