@@ -25,6 +25,7 @@ from ropeway.gateway.wire import rocketmq_header
 from ropeway.gateway.wire.codes import RESPONSE_FLAG, ROPEWAY_VERSION, Language
 from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.errors import FrameError, HeaderError
+from ropeway.gateway.wire.other_protocols import spoken
 from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
@@ -253,6 +254,8 @@ class FrameReader:
 
     def _complaint(self, length: int, header_bytes: int) -> str:
         if not _MIN_LENGTH <= length <= self.max_frame_bytes:
+            if (other := spoken(length)) is not None:
+                return f"no frame of RocketMQ's protocol: the other side speaks {other}"
             return (
                 f"frame of {length} bytes; "
                 f"allowed: {_MIN_LENGTH} to {self.max_frame_bytes}"
