@@ -15,15 +15,16 @@ import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
 from ropeway.common.reasons import reason_of
 from ropeway.gateway import backends, extras, secret_files
 from ropeway.gateway.composition import Builder, property_suffix
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError, TlsConfig
 from ropeway.gateway.node import membership
 from ropeway.gateway.node.leadership import NoLeaderError
 from ropeway.gateway.node.message_keys import MessageKeys
 from ropeway.gateway.node.native import Native
 from ropeway.gateway.pipes import ALPN
 from ropeway.gateway.server import Server
-from ropeway.gateway.tls import Certificates
+from ropeway.gateway.tls import Certificates, server_context
 from ropeway.routing.api import Broker, NameTakenError, RouteError
+from ropeway.storage import private
 from ropeway.storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _POWER_LOSS = {
     "sync": "takes nothing that was acknowledged",
 }
 """What a loss of power does in each flush mode of the embedded log."""
+_SELF_SIGNED = "self-signed.pem"
+"""In the node's directory: a key, and its certificate."""
 
 _SETTLE_ATTEMPTS = 3
 _PROCESSORS = "ropeway.processors"
@@ -205,6 +208,8 @@ class App:
 
     def _read_certificates(self) -> Certificates | None:
         tls = self._config.tls
+        if tls is None and self._config.grpc:
+            tls = self._self_signed()
         if tls is None:
             return None
         try:
@@ -214,3 +219,15 @@ class App:
                 f"tls: {tls.certificate} and {tls.key} cannot be used: "
                 f"{reason_of(error)}"
             ) from error
+
+    def _self_signed(self) -> TlsConfig:
+        """The node's own certificate, made where it has none that can be used."""
+        path = self._config.data / _SELF_SIGNED
+        tls = TlsConfig(certificate=path, key=path)
+        try:
+            server_context(tls)
+        except OSError:
+            private.root(self._config.data)
+            extras.package("ropeway.gateway.self_signed", "grpc").make(path)
+            log.info("made a certificate that nobody has signed", path=str(path))
+        return tls

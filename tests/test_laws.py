@@ -53,7 +53,11 @@ HOMES = {
     ],
     "click": ["gateway/cli/*"],
     "cramjam": ["storage/pulsar/compression.py", "storage/sealed/compression.py"],
-    "cryptography": ["acl/pulsar/keys.py", "acl/vault.py"],
+    "cryptography": [
+        "acl/pulsar/keys.py",
+        "acl/vault.py",
+        "gateway/self_signed.py",
+    ],
     "google_crc32c": ["storage/pulsar/frames.py"],
     "hpack": ["gateway/http2/hpack_decoder.py"],
     "grpc": ["gateway/grpc/grpcio.py"],

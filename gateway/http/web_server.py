@@ -93,10 +93,11 @@ async def open_site(
         ConfigError: It is to speak TLS and there is no certificate.
         OSError: The certificate cannot be used.
     """
-    certificates = app.certificates
-    if config.tls and certificates is None:
-        raise ConfigError("http.tls is true; it needs the table tls")
-    context = certificates.following() if config.tls and certificates else None
+    context = None
+    if config.tls:
+        if app.node.config.tls is None or app.certificates is None:
+            raise ConfigError("http.tls is true; it needs the table tls")
+        context = app.certificates.following()
     listening = bind(config.host, config.port)
     host, port = listening.getsockname()[:2]
     day = DayHistory(app.node)

@@ -16,13 +16,11 @@ from tests.clients.asking import ask, lag
 from tests.clients.grpc_clients import CLIENTS, JAVA_GRPC, RUST_GRPC
 from tests.clients.harness import Event, Session, bodies, numbered
 from tests.clients.programs import JAVA_5, Client, each
-from tests.clients.test_connections import certificate
 from tests.clients.test_popping import die
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.clients.fixtures import Agents, Server
 
@@ -34,12 +32,12 @@ DELAY_MS, LATER_MS, LAST_MS = 3000, 11_000, 12_000
 
 
 @pytest.fixture(scope="module")
-def server(
-    start_server: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory
-) -> Server:
-    """A server for both protocols, with TLS and without, that asks producers soon."""
-    pair = certificate(tmp_path_factory.mktemp("tls"))
-    return start_server(options=["--grpc"], tls=pair, check_ms=CHECK_MS)
+def server(start_server: Callable[..., Server]) -> Server:
+    """A server for both protocols, with its own certificate, that asks producers soon.
+
+    Clients that use TLS unless told otherwise need nothing more.
+    """
+    return start_server(options=["--grpc"], check_ms=CHECK_MS)
 
 
 @pytest.fixture
@@ -273,12 +271,10 @@ def test_what_was_acknowledged_outlives_the_server(
     client: Client,
     agents: Agents,
     start_server: Callable[..., Server],
-    tmp_path: Path,
     topic: str,
     group: str,
 ) -> None:
-    tls = certificate(tmp_path)
-    server = start_server(options=["--grpc"], tls=tls, sync_flush=True)
+    server = start_server(options=["--grpc"], sync_flush=True)
     set_up(server, topic, group, "NORMAL")
     ours = Session(agents.of(client), server.name_server)
     consumer = ours.start("consume", topic=topic, group=group)
