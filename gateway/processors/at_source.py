@@ -6,17 +6,23 @@ the source is asked there, by this node. Remoting clients are led there instead.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ropeway.client.errors import RemotingError
 from ropeway.gateway.processors.context import Answer, Refusal
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.pop import PopMessage
 from ropeway.gateway.wire.header import row_of
+from ropeway.routing.api import SENT_BACK
 
 if TYPE_CHECKING:
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.processors.context import Context
     from ropeway.gateway.wire.header import Header
+    from ropeway.routing.api import Topic
 
 ASKED_THERE = frozenset(
     {
@@ -26,6 +32,9 @@ ASKED_THERE = frozenset(
     }
 )
 """Codes of requests that may be for a broker of the source."""
+_MOVING_POLL_MS = 1_000
+"""How long a pop waits at the source while its topic is about to move: one that waits
+on after that would get what a rollback sends back, a second time."""
 
 
 def is_of_source(broker: str | None, node: Node) -> bool:
@@ -47,6 +56,17 @@ async def ask_there(header: Header, context: Context) -> Answer:
     """
     source = context.node.source
     assert source is not None, "a broker of it is named"
+    if isinstance(header, PopMessage):
+        topic = context.node.routes.topics.get(header.topic)
+        if topic is not None and not topic.is_at_source:
+            poll_ms = min(header.poll_time, _MOVING_POLL_MS)
+            if _has_moved(topic):
+                # The client has not looked since.
+                await asyncio.sleep(poll_ms / 1000)
+                return Answer(
+                    ResponseCode.POLLING_TIMEOUT, f"topic {topic.name} has moved here"
+                )
+            header = replace(header, poll_time=poll_ms)
     wait_ms = getattr(header, "poll_time", 0)
     try:
         answer = await source.ask(getattr(header, "bname", ""), header, wait_ms / 1000)
@@ -57,3 +77,8 @@ async def ask_there(header: Header, context: Context) -> Answer:
             ResponseCode.SERVICE_NOT_AVAILABLE, f"the migration's source: {error}"
         ) from error
     return Answer(answer.code, answer.remark, said, body=answer.body)
+
+
+def _has_moved(topic: Topic) -> bool:
+    """Whether consumers have a topic here, and not at the source."""
+    return not topic.mirrored or topic.writes == SENT_BACK

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ropeway.gateway.app import App
 from ropeway.gateway.grpc.protocol import (
     Code,
@@ -15,8 +17,17 @@ from ropeway.gateway.grpc.protocol import (
     QueryRouteRequest,
     Resource,
 )
+from ropeway.gateway.processors import at_source
 from ropeway.gateway.topics_config import MigrationConfig
-from ropeway.routing.api import AT_SOURCE, PASSED_ON, PERM_READ, RETURNED, Topic
+from ropeway.routing.api import (
+    AT_SOURCE,
+    PASSED_ON,
+    PERM_READ,
+    RETURNED,
+    SENT_BACK,
+    STORED,
+    Topic,
+)
 from tests.gateway.grpc.test_receipts import ack
 from tests.gateway.grpc.thin import Thin, consumer, create, in_order, serving
 from tests.remoting import config, looped
@@ -25,6 +36,8 @@ from tests.system.process import free_ports
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    import pytest
 
 QUEUES = 8
 THERE, HERE = "source-0", "broker-0"
@@ -100,11 +113,11 @@ async def send(client: Thin, *bodies: str) -> None:
         assert entry.status.code == Code.OK
 
 
-async def receive(client: Thin, broker: str) -> list[Any]:
+async def receive(client: Thin, broker: str, wait_s: float = 1) -> list[Any]:
     """Receive what a broker has, as a client does that was led there."""
     of = MessageQueue(topic=Resource(name="orders"))
     of.broker.name = broker
-    return await client.receive("orders", wait_s=1, message_queue=of)
+    return await client.receive("orders", wait_s=wait_s, message_queue=of)
 
 
 def stored(app: App) -> dict[int, int]:
@@ -157,6 +170,39 @@ async def test_messages_go_to_the_source_and_come_from_there(tmp_path: Path):
         assert await ack(client, *handles) == [Code.OK] * 4
         assert await receive(client, THERE) == []
         assert source.node.offsets.get("readers", "orders", queue_id) == 4
+
+
+@looped
+async def test_no_pop_waits_at_the_source_for_what_has_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(at_source, "_MOVING_POLL_MS", 7)
+    async with consuming(tmp_path) as (_, app, client):
+        polls_ms: list[int] = []
+        ask = app.node.source.ask
+
+        async def noted(broker: str, header: Any, wait_s: float) -> Any:
+            polls_ms.append(header.poll_time)
+            return await ask(broker, replace(header, poll_time=0), wait_s)
+
+        monkeypatch.setattr(app.node.source, "ask", noted)
+
+        async def waits_ms() -> list[int]:
+            polls_ms.clear()
+            assert await receive(client, THERE, wait_s=20) == []
+            return polls_ms
+
+        for writes in (AT_SOURCE, RETURNED):
+            await app.node.topics.put(mirror(writes=writes))
+            (wait_ms,) = await waits_ms()
+            assert wait_ms > 10_000
+        for writes in (PASSED_ON, STORED):
+            await app.node.topics.put(mirror(writes=writes))
+            assert await waits_ms() == [7]
+        await app.node.topics.put(mirror(writes=SENT_BACK))
+        assert await waits_ms() == []
+        await app.node.topics.put(replace(mirror(), mirrored=False))
+        assert await waits_ms() == []
 
 
 @looped
