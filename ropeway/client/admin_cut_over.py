@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from ropeway.client import admin_offsets, admin_topics
+from ropeway.client.admin_undelivered import Undelivered
+from ropeway.client.diagnosis import refusal
 from ropeway.client.errors import AdminError, ResponseError, TopicNotFoundError
 from ropeway.client.routes import PERM_READ, PERM_WRITE
 from ropeway.gateway.wire.codes import ResponseCode
@@ -69,6 +71,7 @@ class CutOver:
         self._target = target
         self._mirror = mirror
         self._settle_s = settle_s
+        self._undelivered = Undelivered(source)
 
     async def not_moved(self, topics: Sequence[str]) -> list[str]:
         """Return those of the topics that have not moved.
@@ -189,10 +192,12 @@ class CutOver:
     async def _until_read(self, pairs: Sequence[Pair], groups: Sequence[str]) -> None:
         clock = asyncio.get_running_loop().time
         end = clock() + self._settle_s
+        places = {(one.source.topic, one.source.broker_name) for one in pairs}
         while True:
             lags = [await self._lag(group, pair) for group in groups for pair in pairs]
             for group in groups:
                 await self._mirror.follow(group, list(pairs))
+                lags += [await self._retries(*place, group) for place in places]
             if not any(lags) or clock() >= end:
                 return
             await asyncio.sleep(_LOOK_S)
@@ -201,6 +206,16 @@ class CutOver:
         at = await admin_offsets.committed(self._source, group, pair.source)
         # Who has committed nothing may not read it at all.
         return 0 if at is None else (await self._source.span(pair.source)).end - at
+
+    async def _retries(self, topic: str, broker: str, group: str) -> int:
+        """What comes again to pops at the source: nobody pops it there after this."""
+        try:
+            return await self._undelivered.retries_of_pops(topic, broker, group)
+        except ResponseError as error:
+            if refusal(error) is None:
+                raise
+            # Who may not look does not wait.
+            return 0
 
     async def _ends(self, pairs: Sequence[Pair]) -> list[int]:
         spans = (self._source.span(pair.source) for pair in pairs)

@@ -115,14 +115,25 @@ class Undelivered:
         Raises:
             RemotingError: The broker cannot be reached, or refused.
         """
+        count = await self.retries_of_pops(topic, broker, group)
+        for span in await self._spans(f"{RETRY_PREFIX}{group}", broker):
+            at = await committed_at_broker(self._admin, group, span.queue)
+            count += await self._count(topic, span, at)
+        return count
+
+    async def retries_of_pops(self, topic: str, broker: str, group: str) -> int:
+        """Count those of them that only pops get.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
         count = 0
         retry = f"{RETRY_PREFIX}{group}"
-        # Those of pops have topics of their own, with either name.
-        for name in (retry, f"{retry}_{topic}", f"{retry}+{topic}"):
+        # They have topics of their own, with either name.
+        for name in (f"{retry}_{topic}", f"{retry}+{topic}"):
             for span in await self._spans(name, broker):
                 at = await committed_at_broker(self._admin, group, span.queue)
-                is_own = name != retry
-                count += await self._count(topic, span, at, every=is_own)
+                count += max(0, span.end - max(at or 0, span.begin))
         return count
 
     async def _spans(self, topic: str, broker: str) -> list[QueueSpan]:
@@ -135,13 +146,9 @@ class Undelivered:
         found = answer.code == ResponseCode.SUCCESS
         return read_spans(answer.body) if found else []
 
-    async def _count(
-        self, topic: str, span: QueueSpan, at: int | None, *, every: bool = False
-    ) -> int:
+    async def _count(self, topic: str, span: QueueSpan, at: int | None) -> int:
         """Those of a topic of the broker's that are for one, or came from one."""
         begin = span.begin if at is None else max(at, span.begin)
-        if every:
-            return max(0, span.end - begin)
         count = 0
         async for message in admin_copies.messages(
             self._admin, span.queue, begin, span.end

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from ropeway.client import (
     Admin,
@@ -21,21 +22,43 @@ from ropeway.client import (
 )
 from ropeway.client.admin_cut_over import CutOver
 from ropeway.client.admin_mirrors import Mirror
+from ropeway.client.admin_undelivered import Undelivered
 from ropeway.client.errors import AdminError, ResponseError
+from ropeway.gateway.wire import receipt
+from ropeway.gateway.wire.commands.admin import GetTopicStats
+from ropeway.gateway.wire.commands.pop import AckMessage, PopReply
+from ropeway.gateway.wire.receipt import Receipt
 from ropeway.testing import running_gateway
-from tests.ropeway.client.scenario import CONSUMER, PATIENT, PRODUCER, scenario, until
-from tests.ropeway.client.test_admin_mirrors import copy_all, same, send, target
+from tests.ropeway.client.scenario import (
+    CONSUMER,
+    PATIENT,
+    PRODUCER,
+    eventually,
+    scenario,
+    until,
+)
+from tests.ropeway.client.test_admin_mirrors import (
+    copy_all,
+    requests_of,
+    same,
+    send,
+    target,
+)
+from tests.ropeway.client.test_admin_under_way import pop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from ropeway.client import ReceivedMessage
+    from ropeway.client.connection import Response
     from ropeway.testing import Gateway
 
 __all__ = ["target"]
 
 SETTLE_S = 3.0
 """Clients of these tests look at routes twice a second."""
+
+PATIENCE_S = 120.0
 
 
 class KilledError(Exception):
@@ -247,3 +270,59 @@ async def test_what_cannot_be_cut_over_stays_where_it_is(
         with pytest.raises(ResponseError, match="start it with --migrate-from"):
             await job.move([topic], [], lambda _: None)
         assert await job.not_moved([topic]) == [topic]
+
+
+@scenario
+async def test_what_comes_again_to_pops_is_waited_for(ropeway_gateway, topic, led):
+    where, group = ropeway_gateway.name_server, f"pop-{topic}"
+    async with (
+        Admin(where, config=PATIENT) as source,
+        Admin(led.name_server, config=PATIENT) as ours,
+        Producer(where, f"p-{topic}", config=PRODUCER) as producer,
+    ):
+        await source.create_topic(topic, 1)
+        for admin in (source, ours):
+            await admin_groups.create(admin, group, {})
+        await producer.send(Message(topic, b"refused"))
+        # Whoever gets it first does not acknowledge it.
+        first = replace(pop(topic), invisible_time=1)
+        assert b"refused" in (await source.ask_broker("broker-0", first)).body
+        found, mirror = Undelivered(source), Mirror(source, ours)
+        await eventually(
+            lambda: found.retries_of_pops(topic, "broker-0", group), lambda at: at == 1
+        )
+        await mirror.prepare(topic)
+
+        def say(step: str) -> None:
+            if step.startswith("wait until groups"):
+                raise KilledError
+
+        with pytest.raises(KilledError):
+            await CutOver(source, ours, mirror, 0).move([topic], [group], say)
+        asked = requests_of(source)
+        job = CutOver(source, ours, mirror, PATIENCE_S)
+        moving = asyncio.create_task(job.move([topic], [group], lambda _: None))
+        # Whoever has looked three times waits.
+        await until(lambda: moving.done() or asked.count(GetTopicStats) > 2 * 2)
+        assert await mirror.is_mirror(topic)
+        again = await source.ask_broker("broker-0", pop(topic))
+        assert b"refused" in again.body
+        await source.ask_broker("broker-0", acknowledging(again, topic, group))
+        await moving
+        assert not await mirror.is_mirror(topic)
+
+
+def acknowledging(popped: Response, topic: str, group: str) -> AckMessage:
+    """What says that the only message of a pop, a retry, is done."""
+    told = popped.header(PopReply)
+    assert told.start_offset_info is not None
+    kind, queue_id, offset = map(int, told.start_offset_info.split(" "))
+    times = told.pop_time, told.invisible_time, told.revive_qid
+    of = Receipt(offset, *times, kind, "broker-0", queue_id)
+    return AckMessage(
+        consumer_group=group,
+        topic=receipt.retry_topic(group, topic, kind),
+        queue_id=queue_id,
+        extra_info=receipt.dump(of, offset),
+        offset=offset,
+    )
