@@ -91,7 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     # With several processes, the one that gives out the work writes the page.
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recorder(config.getoption("--compatibility")))
+        recorder = Recorder(config.getoption("--compatibility"))
+        config.pluginmanager.register(recorder, "compatibility")
 
 
 class Recorder:

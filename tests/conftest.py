@@ -8,6 +8,7 @@ import structlog
 pytest_plugins = [
     "tests.compatibility",
     "tests.chance",
+    "tests.forks",
     "tests.distribution",
     "tests.reaper",
     "tests.starts",

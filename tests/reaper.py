@@ -30,6 +30,8 @@ ON_DISK = "ROPEWAY_TESTS_ON_DISK"
 """Names the run's folder on a disk in the environment: TMPDIR may lie in memory."""
 PROGRAM = Path(__file__).with_name("reaper_process.py")
 _running: list[subprocess.Popen[bytes]] = []
+_others: list[subprocess.Popen[bytes]] = []
+"""Those of the process that this one is a copy of: not ours to end."""
 _cut_off = pytest.StashKey[bool]()
 
 
@@ -68,6 +70,16 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     )
     os.environ[variable] = name
+
+
+def start_for_copy(config: pytest.Config) -> None:
+    """Start one for a copy of pytest's process, which has the other's by name alone."""
+    for one in _running:
+        assert one.stdin is not None
+        one.stdin.close()
+    _others.extend(_running)
+    _running.clear()
+    pytest_configure(config)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

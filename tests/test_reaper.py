@@ -65,7 +65,10 @@ class Run:
         mine = {key: value for key, value in os.environ.items() if key not in VARIABLES}
         for name in [one for one in mine if one.startswith("PYTEST_")]:
             del mine[name]
-        plugins = ("-p", "tests.reaper", "-p", "tests.starts", "-p", "no:cacheprovider")
+        plugins = (
+            *("-p", "tests.reaper", "-p", "tests.forks", "-p", "tests.starts"),
+            *("-p", "no:cacheprovider"),
+        )
         self.process = subprocess.Popen(
             [
                 # Who runs tests in the background of a shell has them ignore it.

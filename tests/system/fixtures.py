@@ -21,7 +21,9 @@ numbers = itertools.count(1)
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin to make images, which takes minutes, before tests of containers come."""
-    is_first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    # Not in one that gives out work, of which the others are copies.
+    runs = not session.config.pluginmanager.has_plugin("dsession")
+    is_first = runs and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
     wanted = any(item.get_closest_marker("containers") for item in session.items)
     if wanted and is_first and not session.config.option.collectonly:
         # Most runs have none of these tests.
