@@ -60,7 +60,7 @@ SHARING = {
         r"(routing/zookeeper/|system/test_(routes|shared_users)\.py"
         r"|simulation/test_zookeeper\.py)"
     ),
-    GUARDED: r"system/test_attacks\w*\.py",
+    GUARDED: r"system/test_(attacks\w*|spark_contexts)\.py",
     CONTAINERS: r"system/test_(containers|first_steps)\.py",
     WHOLE_TREE: r"test_(architecture|laws|looking)\.py",
 }

@@ -46,7 +46,8 @@ def of_context(given: Mapping[str, str]) -> dict[str, str]:
     Who says by an option who the job is has nothing of that from the context.
 
     Raises:
-        ValueError: There is none of that name, or the file cannot be used.
+        ValueError: There is none of that name, it leads nowhere, or the file cannot be
+            used.
     """
     name = given.get("context")
     if name is None:
@@ -56,6 +57,11 @@ def of_context(given: Mapping[str, str]) -> dict[str, str]:
         known = ", ".join(sorted(saved)) or "none"
         raise ValueError(
             f"option context is {name!r}, which {_path()} has not; there are: {known}"
+        )
+    if not (saved[name].get("name_server") or given.keys() & {"nameServer", "tier"}):
+        raise ValueError(
+            f"option context is {name!r}, which has no name server in {_path()}; "
+            "allowed: one that has, or option nameServer beside it"
         )
     says_who = any(one in given for one in credential_options.NAMES)
     found = {

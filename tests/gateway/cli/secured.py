@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from tests.system.pulsar import Pulsar
+
 ROOT, NOBODY = "root", "somebody"
 PASSWORD = "hush-hush-hush"
 WAYS = ("keys", "token", "certificate")
@@ -26,7 +28,7 @@ _SETTINGS = """\
 certificate = "{folder}/localhost.pem"
 key = "{folder}/localhost.key"
 client_ca = "{folder}/ca.pem"
-client_certificate = "optional"
+client_certificate = "{certificate}"
 required = true
 
 [http]
@@ -57,6 +59,15 @@ send_wait_ms = 60_000
 
 [log]
 segment_bytes = 8_388_608
+"""
+_ON_PULSAR = """\
+
+[pulsar]
+service_url = "{service_url}"
+admin_url = "{admin_url}"
+token_file = "{folder}/token"
+tenant = "public"
+namespace = "{namespace}"
 """
 
 
@@ -98,8 +109,13 @@ class Secured(NamedTuple):
 
 
 @contextmanager
-def secured(folder: Path) -> Iterator[Secured]:
-    """Run such a node; it has a user, a token and a certificate for each name."""
+def secured(folder: Path, pulsar: Pulsar | None = None) -> Iterator[Secured]:
+    """Run such a node; it has a user, a token and a certificate for each name.
+
+    Args:
+        folder: For its files, and its log.
+        pulsar: Has its log instead; then everybody must show a certificate.
+    """
     ca = issue(folder, "ca")
     issue(folder, "localhost", ca, address="127.0.0.1")
     for name in (ROOT, NOBODY):
@@ -111,8 +127,13 @@ def secured(folder: Path) -> Iterator[Secured]:
         "password": PASSWORD,
         "plain_acl.yml": accounts + "  defaultTopicPerm: DENY\n",
         "settings.toml": _SETTINGS.format(
-            folder=folder, page=page, secret=base64.b64encode(SECRET).decode()
-        ),
+            folder=folder,
+            page=page,
+            secret=base64.b64encode(SECRET).decode(),
+            certificate="required" if pulsar else "optional",
+        )
+        + (_on(pulsar, folder) if pulsar else ""),
+        "token": token({"sub": ROOT}),
     }
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -121,3 +142,14 @@ def secured(folder: Path) -> Iterator[Secured]:
     options = ["--config", str(folder / "settings.toml")]
     with running_gateway(folder / "data", options) as gateway:
         yield Secured(gateway.address, f"https://127.0.0.1:{page}", folder)
+
+
+def _on(pulsar: Pulsar, folder: Path) -> str:
+    """The settings of a node with a namespace of its own there."""
+    pulsar.make_namespace(f"public/{folder.name}")
+    return _ON_PULSAR.format(
+        service_url=pulsar.service_url,
+        admin_url=pulsar.admin_url,
+        folder=folder,
+        namespace=folder.name,
+    )

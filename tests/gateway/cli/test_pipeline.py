@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from ropeway.gateway.cli.main import main
-from tests.gateway.cli.secured import NOBODY, PASSWORD, ROOT, WAYS, secured
+from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
 from tests.ropeway.spark.tiers import TOPIC, Sent, make
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from tests.spark_session import Topics
@@ -89,7 +85,6 @@ def test_a_tier_is_compacted_to_a_directory(
     assert "allowed: a target that has nothing of the topic" in again.output
 
 
-CLONE = Path(__file__).parents[3]
 SIGNING = {
     "accessKey": "ROPEWAY_ACCESS_KEY",
     "secretKey": "ROPEWAY_SECRET_KEY",
@@ -168,59 +163,3 @@ def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
     assert not [
         text for text in (str(plan).encode(), *kept) for one in secrets if one in text
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.jvm
-@pytest.mark.timeout(900)
-def test_a_saved_context_reaches_a_secured_cluster_and_no_log_has_a_secret(
-    tmp_path: Path, spark_classes: str
-) -> None:
-    del spark_classes
-    (tmp_path / "node").mkdir()
-    with secured(tmp_path / "node") as node:
-        signed = node.environment(ROOT)
-        for topic in ("prices", "copied"):
-            words = ["topic", "create", topic, "--queues", "1"]
-            assert CliRunner().invoke(main, words, env=signed).exit_code == 0
-        saved = {
-            "name_server": node.address,
-            "access_key": ROOT,
-            "secret_key": PASSWORD,
-            "tls": True,
-            "tls_ca": signed["ROPEWAY_TLS_CA"],
-        }
-        file = tmp_path / "home" / "ropeway" / "contexts.json"
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps({"contexts": {"shop": saved}}))
-        options = {
-            "nameServer": node.address,
-            "accessKey": ROOT,
-            "secretKey": PASSWORD,
-            "tlsCa": saved["tls_ca"],
-        }
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "tests.gateway.cli.saved_cluster_job"),
-                str(tmp_path / "checkpoints"),
-                *(f"{name}={value}" for name, value in options.items()),
-            ],
-            cwd=CLONE,
-            env={**os.environ, "XDG_CONFIG_HOME": str(file.parents[1])},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=500,
-        )
-        assert done.returncode == 0, done.stderr
-        read = CliRunner().invoke(
-            main, ["consume", "copied", "--count", "9"], env=signed
-        )
-    assert re.findall(r"^rows: (\d+)$", done.stdout, re.MULTILINE) == ["3", "6"]
-    assert sorted(read.stdout.split()) == sorted("012" * 3)
-    assert "INFO" in done.stderr
-    files = [one for one in (tmp_path / "checkpoints").rglob("*") if one.is_file()]
-    kept = [one.read_bytes() for one in files]
-    assert kept
-    texts = [done.stdout.encode(), done.stderr.encode(), *kept]
-    assert not [text for text in texts if PASSWORD.encode() in text]

@@ -38,6 +38,7 @@ def save() -> None:
                     output="json",
                 ),
                 "test": Context(name_server="10.0.0.2:9876"),
+                "nowhere": Context(access_key="me", secret_key="s3cret"),
             }
         )
     )
@@ -83,8 +84,12 @@ def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"context is 'shop', .* there are: none"):
         read_options({"context": "shop"})
     save()
-    with pytest.raises(ValueError, match=r"context is 'shp', .* are: shop, test"):
+    with pytest.raises(ValueError, match=r"is 'shp', .* are: nowhere, shop, test"):
         read_options({"context": "shp"})
+    with pytest.raises(ValueError, match="'nowhere', which has no name server in"):
+        read_options({"context": "nowhere", "topic": "orders"})
+    beside = {"context": "nowhere", "topic": "orders", "nameServer": "a:1"}
+    assert read_options(beside).credentials is not None
     file = tmp_path / "ropeway" / "contexts.json"
     file.write_text('{"version": 2}')
     with pytest.raises(ValueError, match="has format 2; this program reads up to 1"):
