@@ -34,6 +34,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "queue": ("int", "bigint"),
     "delay_ms": ("int", "bigint"),
     "properties": ("map<string,string>",),
+    "headers": ("array<struct<key:string,value:binary>>",),
 }
 """The columns that a table to be sent may have, with their types."""
 

@@ -6,7 +6,6 @@ Their names are as Spark's Kafka source has them, where it has them.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -16,8 +15,9 @@ from ropeway.client import Credentials
 from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.client.subscription import Sql
 from ropeway.client.tls import TlsFiles
-from ropeway.spark import credential_options
+from ropeway.gateway.wire import host_port
 from ropeway.spark.credential_options import read_credentials
+from ropeway.spark.option_names import NAMES, check_names
 from ropeway.spark.saved_context import of_context
 
 if TYPE_CHECKING:
@@ -47,22 +47,7 @@ _DELAY_MS = 15 * 60_000
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_MS)})")
 
-_NAMES = (
-    *("nameServer", "tier", "topic", "group", "tags", "startingOffsets"),
-    *("endingOffsets", "startingTimestamp", "endingTimestamp", "maxOffsetsPerTrigger"),
-    *("maxOffsetsPerTask", "minOffsetsPerTask", "failOnDataLoss", "includeProperties"),
-    *("minPartitions", "minOffsetsPerTrigger", "maxTriggerDelay"),
-    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
-    "startingOffsetsByTimestampStrategy",
-    *("subscribePattern", "groupIdPrefix", "includeHeaders", "sql"),
-    *("txnAppId", "txnVersion"),
-    *("guarantee", "producerId", "outageTimeoutMs"),
-    *credential_options.NAMES,
-    "context",
-    *("tls", "tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
-)
-_OF_SPARK = ("checkpointLocation", "queryName", "asyncProgressTrackingEnabled")
-"""What Spark itself reads of a writer's options, and hands on."""
+_MOST_PORT = 65535
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -145,9 +130,9 @@ def read_options(given: Mapping[str, str]) -> Options:
     Raises:
         ValueError: Names the option, what came, and what is allowed.
     """
-    _check_names(given)
+    check_names(given)
     # What Spark hands over finds names of any case, and has them in lower case.
-    own = {name: given[name] for name in _NAMES if name in given}
+    own = {name: given[name] for name in NAMES if name in given}
     given = {**of_context(own), **own}
     tier = tuple(part.strip() for part in given.get("tier", "").split(",") if part)
     topics = tuple(
@@ -161,9 +146,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         )
     outage_ms = _number(given, "outageTimeoutMs", 0)
     return Options(
-        name_server=""
-        if tier
-        else _required(given, "nameServer", "host:port[;host:port...]"),
+        name_server="" if tier else _name_server(given),
         tier=tier,
         topics=topics,
         pattern=pattern,
@@ -213,18 +196,6 @@ def read_options(given: Mapping[str, str]) -> Options:
         tls=_tls(given),
         tls_server_name=given.get("tlsServerName"),
     )
-
-
-def _check_names(given: Mapping[str, str]) -> None:
-    # Spark's options are of any case.
-    known = {name.lower(): name for name in (*_NAMES, *_OF_SPARK)}
-    for name in given:
-        if name.lower() not in known:
-            near = get_close_matches(name.lower(), known, 1)
-            meant = f"{known[near[0]]}, or one of " if near else ""
-            raise ValueError(
-                f"option {name} is unknown; allowed: {meant}{', '.join(_NAMES)}"
-            )
 
 
 def require_endless(options: Options) -> None:
@@ -299,6 +270,27 @@ def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
     if (name is None) != (version is None):
         raise ValueError("txnAppId and txnVersion: one is missing; allowed: both, none")
     return None if name is None or version is None else (name, version)
+
+
+def _name_server(given: Mapping[str, str]) -> str:
+    allowed = "host:port[;host:port...]"
+    if not given:
+        allowed += (
+            ". A table in Spark's catalog keeps no options of sources in Python; a "
+            "temporary view does"
+        )
+    found = _required(given, "nameServer", allowed)
+    if not all(map(_is_address, filter(None, map(str.strip, found.split(";"))))):
+        raise ValueError(f"option nameServer is {found!r:.200}; allowed: {allowed}")
+    return found
+
+
+def _is_address(text: str) -> bool:
+    try:
+        host, port = host_port.split(text)
+    except ValueError:
+        return False
+    return bool(host) and 0 < port <= _MOST_PORT
 
 
 def _required(given: Mapping[str, str], name: str, allowed: str) -> str:

@@ -91,6 +91,8 @@ def check_columns(schema: StructType, options: Options) -> None:
             )
     if "value" not in found:
         raise ValueError(f"columns are {', '.join(found)}; value is missing")
+    if found.keys() >= {"properties", "headers"}:
+        raise ValueError("columns properties and headers are given; allowed: one")
     if "topic" not in found and len(options.topics) != 1:
         raise ValueError(
             f"option topic is {','.join(options.topics)!r}, and there is no column "

@@ -119,9 +119,9 @@ class Columns:
     def _texts(self, prefix: str) -> pa.Array:
         """Their properties."""
         keys = _unique_keys(prefix, self.before, self.count)
-        properties = self.column("properties")
-        if properties is not None:
-            return self._one_by_one(properties, keys)
+        for column in ("properties", "headers"):
+            if (own := self.column(column)) is not None:
+                return self._one_by_one(column, own, keys)
         parts: list[Any] = [f"{names.WAIT}{names.NAME_END}true{names.VALUE_END}"]
         for column, name in _PROPERTIES.items():
             if (values := self.column(column)) is not None:
@@ -136,7 +136,7 @@ class Columns:
         parts.append(_pair(names.UNIQ_KEY, keys))
         return _joined(parts, _TEXT)
 
-    def _one_by_one(self, own: pa.Array, keys: pa.Array) -> pa.Array:
+    def _one_by_one(self, own_column: str, own: pa.Array, keys: pa.Array) -> pa.Array:
         """The same with properties of each row's own, which columns may replace."""
         texts = []
         columns = [
@@ -151,7 +151,7 @@ class Columns:
             zip(own.to_pylist(), keys.to_pylist(), strict=True)
         ):
             found = {names.WAIT: "true"}
-            found |= {name: value for name, value in pairs or () if value is not None}
+            found |= self._own(own_column, at, pairs)
             for name, values in columns:
                 if (value := values[at]) is None:
                     continue
@@ -163,9 +163,23 @@ class Columns:
             text = names.dump(found)
             ends = text.count(names.NAME_END), text.count(names.VALUE_END)
             if ends != (len(found), len(found)):
-                self.refuse("properties", at, repr(found), _ENDS_ALLOWED)
+                self.refuse(own_column, at, repr(found), _ENDS_ALLOWED)
             texts.append(text)
         return pa.array(texts, _TEXT)
+
+    def _own(self, column: str, at: int, pairs: Any) -> dict[str, str]:
+        """What a row's map of properties has, or its headers; of a name, the last."""
+        if column != "headers":
+            return {name: value for name, value in pairs or () if value is not None}
+        found = {}
+        for one in pairs or ():
+            if one is None or one["value"] is None:
+                continue
+            try:
+                found[one["key"]] = one["value"].decode()
+            except UnicodeDecodeError:
+                self.refuse(column, at, repr(one), "values of UTF-8")
+        return found
 
     def entries(self, bodies: pa.Array, prefix: str) -> pa.Array:
         """The rows as entries of a batch.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
 
 from ropeway.spark.progress import describe
 from tests.waiting import until
@@ -76,3 +77,93 @@ def test_topics_of_a_pattern_are_copied_once_batch_by_batch(
     assert said.endswith(
         f" out=- lag=0 {prefix}-a[broker-0:0=0] {prefix}-b[broker-0:0=0]"
     )
+
+
+def test_sql_reads_and_inserts_through_a_view_and_headers_go_out_as_they_came(
+    spark: SparkSession, ropeway_topics: Topics
+) -> None:
+    topic, copy = ropeway_topics.make(1), ropeway_topics.make(1)
+    options = {"nameServer": ropeway_topics.name_server}
+
+    def using(name: str) -> str:
+        given = {**options, "topic": name, "includeHeaders": "true"}
+        said = ", ".join(f"{key} '{value}'" for key, value in given.items())
+        return f"using ropeway options ({said})"
+
+    # Spark's catalog keeps no options of a table for sources in Python.
+    with pytest.raises(PySparkException, match="allowed: CREATE TEMPORARY VIEW"):
+        spark.sql(f"create table kept {using(topic)}")
+    spark.sql(f"create table kept (value binary) {using(topic)}")
+    with pytest.raises(PySparkException, match="; a temporary view does"):
+        spark.table("kept").collect()
+    spark.sql(f"create or replace temporary view orders {using(topic)}")
+    spark.sql(
+        "create or replace temporary view sent (value binary, key string, headers "
+        f"array<struct<key: string, value: binary>>) {using(topic)}"
+    )
+    spark.sql(
+        "insert into sent values (cast('tea' as binary), 'k', "
+        "array(named_struct('key', 'amount', 'value', cast('5' as binary))))"
+    )
+    read = spark.sql(
+        f"select cast(value as string) value, key, {AMOUNT} amount from orders"
+    )
+    assert [tuple(row) for row in read.collect()] == [("tea", "k", "5")]
+    # As a copy from topic to topic through Spark's Kafka source and sink.
+    (
+        spark.table("orders")
+        .select("key", "value", "headers")
+        .write.format("ropeway")
+        .mode("append")
+        .options(**options, topic=copy)
+        .save()
+    )
+    copied = spark.read.format("ropeway").options(**options, topic=copy)
+    (row,) = copied.option("includeProperties", "true").load().collect()
+    assert (row.value, row.key, row.properties["amount"]) == (b"tea", "k", "5")
+
+
+def test_counts_that_change_go_out_through_foreach_batch(
+    spark: SparkSession, ropeway_topics: Topics, tmp_path: Path
+) -> None:
+    source, sink = ropeway_topics.make(1), ropeway_topics.make(1)
+    options = {"nameServer": ropeway_topics.name_server}
+    read = spark.readStream.format("ropeway").options(**options, topic=source)
+    counts = (
+        read.option("startingOffsets", "earliest")
+        .load()
+        .groupBy("value")
+        .count()
+        .selectExpr("concat(cast(value as string), ' ', count) value")
+    )
+
+    def write(batch: DataFrame, number: int) -> None:
+        (
+            batch.write.format("ropeway")
+            .mode("append")
+            .options(**options, topic=sink)
+            .option("txnAppId", f"counts-{sink}")
+            .option("txnVersion", number)
+            .save()
+        )
+
+    def run() -> None:
+        query = (
+            counts.writeStream.outputMode("update")
+            .foreachBatch(write)
+            .option("checkpointLocation", str(tmp_path / "counts"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    refused = counts.writeStream.outputMode("update").format("ropeway")
+    refused = refused.options(**options, topic=sink, checkpointLocation=str(tmp_path))
+    query = refused.start()
+    with pytest.raises(PySparkException, match="does not support Update mode"):
+        query.awaitTermination()
+    ropeway_topics.send(source, ["tea", "tea", "hat"])
+    run()
+    ropeway_topics.send(source, ["tea"])
+    run()
+    assert sorted(ropeway_topics.read(sink)) == ["hat 1", "tea 2", "tea 3"]

@@ -23,6 +23,9 @@ KINDS = {
     "delay_ms": pa.int64(),
     "queue": pa.int32(),
     "properties": pa.map_(pa.string(), pa.string()),
+    "headers": pa.list_(
+        pa.struct([("key", pa.string()), ("value", pa.binary())]),
+    ),
 }
 
 
@@ -67,6 +70,20 @@ def test_another_try_gives_the_same_keys_and_another_batch_does_not() -> None:
     assert [one.body for one in entries(first)] == [b"a", b"b"]
 
 
+def test_headers_are_properties_as_those_who_come_from_kafka_write_them() -> None:
+    headers = [
+        {"key": "a", "value": b"1"},
+        {"key": "a", "value": b"2"},
+        {"key": "TAGS", "value": b"old"},
+        {"key": "none", "value": None},
+    ]
+    rows = [{"value": "x", "headers": headers, "tag": "new"}, {"value": "y"}]
+    first, second = pairs(packed(rows)[0])
+    assert (first["a"], first["TAGS"]) == ("2", "new")
+    assert "none" not in first
+    assert second.keys() == {"WAIT", "UNIQ_KEY"}
+
+
 def test_parcels_are_bounded_and_take_queues_in_turn() -> None:
     parcels = packed([{"value": b"x" * 1000}] * 1200)
     assert sum(one.messages for one in parcels) == 1200
@@ -101,6 +118,14 @@ def test_a_large_row_goes_alone_and_in_its_place() -> None:
         (
             {"value": b"a", "properties": [("a", "\x02")]},
             "'properties' .* allowed: text without 0x01",
+        ),
+        (
+            {"value": b"a", "headers": [{"key": "a", "value": b"\xff"}]},
+            "'headers' of row 0 .* allowed: values of UTF-8",
+        ),
+        (
+            {"value": b"a", "headers": [{"key": "a\x01", "value": b"b"}]},
+            "'headers' .* allowed: text without 0x01",
         ),
         ({"value": b"a", "tag": "t" * 32767}, "'properties' .* up to 32767 bytes"),
         ({"value": b"a", "tag": "\x01"}, "'tag' .* allowed: text without 0x01"),

@@ -8,9 +8,10 @@ import re
 import pytest
 
 from ropeway.client.tls import TlsFiles
-from ropeway.spark import credential_options, options
+from ropeway.spark import credential_options, option_names, options
 from ropeway.spark.options import read_options, require_topics
 from ropeway.spark.stream import StreamReader
+from tests.pages import DOCS
 
 GIVEN = {"nameServer": "127.0.0.1:9876", "topic": "orders, bills"}
 
@@ -57,6 +58,11 @@ def test_files_for_tls_switch_it_on() -> None:
     ("changes", "complaint"),
     [
         ({"nameServer": " "}, "option nameServer is missing; allowed: host:port"),
+        ({"nameServer": "mq-1"}, "nameServer is 'mq-1'; allowed: host:port"),
+        ({"nameServer": "a:1;b:x"}, "nameServer is 'a:1;b:x'; allowed: host:port"),
+        ({"nameServer": ":9876"}, "nameServer is ':9876'; allowed: host:port"),
+        ({"path": "orders"}, "option path is unknown; allowed: topic, or one of"),
+        ({"option.topic": "a"}, "CREATE TABLE is given options, .* TEMPORARY VIEW"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'; allowed: a wh"),
         ({"maxTriggerDelay": "1m"}, "maxTriggerDelay is given; allowed: with minO"),
         (
@@ -123,7 +129,7 @@ def test_each_option_is_known_by_its_name() -> None:
     text = inspect.getsource(options)
     read = set(re.findall(r'given(?:\.get\(|,\s+)"(\w+)"', text))
     of_others = {"context", "nameServer", "tlsServerName", *credential_options.NAMES}
-    assert set(options._NAMES) == read | of_others
+    assert set(option_names.NAMES) == read | of_others
 
 
 def test_a_stream_has_no_end() -> None:
@@ -149,3 +155,28 @@ def test_queues_are_read_in_the_name_of_a_group() -> None:
         ({"groupIdPrefix": "jobs", "group": "billing"}, "billing"),
     ):
         assert read_options({**GIVEN, **more}).reading_group == group
+
+
+def test_a_table_of_sparks_catalog_is_told_that_it_has_no_options() -> None:
+    with pytest.raises(ValueError, match=r"nameServer is missing; .* a temporary view"):
+        read_options({})
+
+
+COMING_FROM_KAFKA = re.compile(r"^\| (`.*`) \| (.*) \|$", re.MULTILINE)
+
+
+def test_options_of_kafkas_source_are_told_their_name_here() -> None:
+    page = (DOCS / "spark.md").read_text()
+    section = page.partition("## Coming from Spark's Kafka")[2].partition("\n## ")[0]
+    told = 0
+    for theirs, here in COMING_FROM_KAFKA.findall(section):
+        for name in re.findall(r"`([\w.*]+)`", theirs.replace("*", "any")):
+            if name in option_names.NAMES or here.startswith("none"):
+                continue
+            with pytest.raises(ValueError, match=f"option {name} is unknown") as it:
+                read_options({**GIVEN, name: "x"})
+            near = re.search("allowed: (\\w+), or one of", str(it.value))
+            assert near, name
+            assert f"`{near[1]}`" in here, (name, here)
+            told += 1
+    assert told > 8
