@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pages import DOCS, blocks
 from tests.starts import started_again
 from tests.system.process import ForeignProcess, free_ports
 
@@ -84,20 +86,32 @@ def python_without_ropeway(folder: Path) -> Path:
     return python
 
 
-def archive_of_ropeway(folder: Path) -> Path:
-    """A wheel of Ropeway by the name that Spark unpacks."""
+def wheel_of_ropeway(folder: Path) -> Path:
+    """A folder with a wheel of Ropeway, as a package index has it."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
     copy = folder / "source"
     shutil.copytree(
         ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "tests", "docs")
     )
+    wheels = folder / "wheels"
     subprocess.run(
-        [*pip, "--no-deps", "--no-build-isolation", "-w", str(folder), str(copy)],
+        [*pip, "--no-deps", "--no-build-isolation", "-w", str(wheels), str(copy)],
         check=True,
         capture_output=True,
     )
-    (wheel,) = folder.glob("*.whl")
-    return wheel.rename(folder / "ropeway.zip")
+    return wheels
+
+
+def shown(**places: str) -> str:
+    """The page's lines that take Ropeway to executors, with these places instead."""
+    (block,) = (
+        one for one in blocks(DOCS / "spark.md") if "spark.archives=" in one.text
+    )
+    text = block.text
+    for there, here in places.items():
+        assert there in text
+        text = text.replace(there, here)
+    return text.rstrip()
 
 
 @pytest.mark.timeout(900)
@@ -123,9 +137,6 @@ def test_both_workers_run_a_part_of_a_job(
             for name in ("worker-1", "worker-2")
         ]
         settings = {
-            # Executors have Ropeway from the driver.
-            "spark.archives": f"{archive_of_ropeway(tmp_path)}#lib",
-            "spark.executorEnv.PYTHONPATH": "lib",
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
             "spark.executor.extraJavaOptions": spark_classes,
@@ -138,21 +149,26 @@ def test_both_workers_run_a_part_of_a_job(
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
             "spark.cores.max": "2",
         }
+        more = [
+            *("--name-server", ropeway_topics.name_server, "--once"),
+            *("--option", "startingOffsets=earliest"),
+            *(f"--set={name}={value}" for name, value in settings.items()),
+        ]
+        lines = shown(
+            **{"spark://host:7077": url, "s3a://bucket/job": str(tmp_path / "at")}
+        )
         done = subprocess.run(
-            [
-                *(sys.executable, "-m", "ropeway.gateway.cli.main", "streams", "run"),
-                *(str(job), "--master", url, "--once"),
-                *("--checkpoint", str(tmp_path / "checkpoint")),
-                *("--name-server", ropeway_topics.name_server),
-                *("--option", "startingOffsets=earliest"),
-                *(f"--set={name}={value}" for name, value in settings.items()),
-            ],
+            ["bash", "-ec", f"{lines} {shlex.join(more)}"],
             env={
                 **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                # Where pip finds Ropeway.
+                "PIP_NO_INDEX": "1",
+                "PIP_FIND_LINKS": str(wheel_of_ropeway(tmp_path)),
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "PYSPARK_PYTHON": str(python),
             },
-            cwd=ROOT,
+            cwd=tmp_path,
             check=False,
             capture_output=True,
             text=True,
