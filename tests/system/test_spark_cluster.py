@@ -167,6 +167,8 @@ def test_both_workers_run_a_part_of_a_job(
                 "PIP_FIND_LINKS": str(wheel_of_ropeway(tmp_path)),
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "PYSPARK_PYTHON": str(python),
+                # As if it were installed for that Python on the driver's machine.
+                "PYTHONPATH": str(ROOT),
             },
             cwd=tmp_path,
             check=False,
