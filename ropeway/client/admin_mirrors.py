@@ -16,7 +16,7 @@ from zlib import crc32
 
 import msgspec
 
-from ropeway.client import admin_offsets, admin_topics
+from ropeway.client import admin_nodes, admin_offsets, admin_topics
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.client.message import MessageQueue
 from ropeway.client.routes import MASTER_ID, PERM_READ
@@ -148,17 +148,20 @@ class Mirror:
         Raises:
             AdminError: No broker runs, or they are of several clusters.
         """
-        info = await self._target.cluster_info()
-        if len(info.cluster_addr_table) > 1:
-            clusters = ", ".join(sorted(info.cluster_addr_table))
-            raise AdminError(f"the target has clusters {clusters}; allowed: one")
+        nodes = await admin_nodes.nodes(self._target)
+        if len(clusters := sorted({one.cluster for one in nodes})) > 1:
+            raise AdminError(
+                f"the target has clusters {', '.join(clusters)}; allowed: one"
+            )
         running = [
-            name
-            for name, one in sorted(info.broker_addr_table.items())
-            if str(MASTER_ID) in one.broker_addrs
+            one.broker
+            for one in nodes
+            if one.rank == MASTER_ID and not (one.status and one.status.drained)
         ]
         if not running:
-            raise AdminError("no broker of the target has a master now; try again")
+            raise AdminError(
+                "no broker of the target has a master now and is not drained; try again"
+            )
         return running[crc32(topic.encode()) % len(running)]
 
     async def _create(

@@ -15,6 +15,7 @@ from ropeway.client import (
     Message,
     Producer,
     RemotingError,
+    admin_drains,
     admin_groups,
     admin_offsets,
     admin_topics,
@@ -27,6 +28,7 @@ from ropeway.client.admin_rollback import RETURNED, SENT_BACK, Rollback
 from ropeway.client.errors import AdminError, ResponseError
 from ropeway.common.throttle import Throttle
 from ropeway.gateway.cli import mirrors
+from ropeway.gateway.wire.commands.drains import DrainBroker
 from ropeway.gateway.wire.commands.mirrors import MirrorMessages
 from ropeway.testing import running_gateway
 from tests.requests import sending
@@ -225,3 +227,14 @@ async def followed_over_a_kill(there: str, cluster: Cluster) -> None:
         following.cancel()
         await asyncio.wait([following])
         await asyncio.to_thread(node.start)
+        # Its queues stay; and a broker that is to have none gets none.
+        broker = pair.target.broker_name
+        (other,) = {*BROKERS} - {broker}
+        with pytest.raises(ResponseError, match="topic followed is mirrored"):
+            await ours.ask_broker(broker, DrainBroker())
+        await ours.ask_broker(other, DrainBroker())
+        for name in one_on_each():
+            await source.create_topic(f"{name}-too", 1)
+            (pair,) = await mirror.prepare(f"{name}-too")
+            assert pair.target.broker_name == broker
+        await admin_drains.undrain(ours, other)
