@@ -1,8 +1,10 @@
 """What a broker and a name server say of themselves: state, settings, chores.
 
-Only facts: what a real broker counts and we do not is left out.
+What a real broker counts and we do not is told as nothing: tools read all figures or
+none.
 
-Source: AdminBrokerProcessor.java and DefaultRequestProcessor.java, RocketMQ 5.3.4.
+Source: AdminBrokerProcessor.java and DefaultRequestProcessor.java, RocketMQ 5.3.4;
+BrokerRuntimeStats.java, rocketmq-exporter 0.0.3.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ropeway.gateway.processors.context import Answer, Context
 from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION
 from ropeway.gateway.wire.commands.broker_admin import (
     BrokerConfigReply,
     CleanExpiredConsumeQueue,
@@ -32,15 +35,42 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.config import Config
 
-_WAITING = {
+_NOT_HERE = {
+    # Nothing waits for a thread, as there are no pools of them.
     "ackThreadPoolQueueHeadWaitTimeMills": "0",
     "ackThreadPoolQueueSize": "0",
     "pageCacheLockTimeMills": "0",
+    "pullThreadPoolQueueCapacity": "0",
     "pullThreadPoolQueueHeadWaitTimeMills": "0",
     "pullThreadPoolQueueSize": "0",
+    "queryThreadPoolQueueCapacity": "0",
+    "queryThreadPoolQueueHeadWaitTimeMills": "0",
+    "queryThreadPoolQueueSize": "0",
+    "sendThreadPoolQueueCapacity": "0",
     "sendThreadPoolQueueSize": "0",
+    # Nor is there one CommitLog for all queues, or what is made of it later.
+    "commitLogMaxOffset": "0",
+    "commitLogMinOffset": "0",
+    "dispatchBehindBytes": "0",
+    "dispatchMaxBuffer": "0",
+    "remainHowManyDataToFlush": "0 B",
+    "remainTransientStoreBufferNumbs": "0",
+    # Not counted, which would take time with each message.
+    "earliestMessageTimeStamp": "-1",
+    "getMessageEntireTimeMax": "0",
+    "getMissTps": "0.00 0.00 0.00",
+    "putMessageAverageSize": "0.0",
+    "putMessageDistributeTime": "null",
+    "putMessageEntireTimeMax": "0",
+    "putMessageSizeTotal": "0",
 }
-"""Nothing waits for a thread, as there are no pools of them; tools want figures."""
+"""As a real broker says it that has none of these."""
+_NO_DISK = {
+    "commitLogDirCapacity": "Total : 0.0 GiB, Free : 0.0 GiB.",
+    "commitLogDiskRatio": "-1",
+    "consumeQueueDiskRatio": "-1",
+}
+"""Messages are on disks of others. A real broker says -1 of what it cannot look at."""
 
 _FLUSH = {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}
 
@@ -52,24 +82,28 @@ async def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
     await node.traffic.look()
     seconds = (now_ms() - node.started_ms) // 1000
     written, read = node.traffic.written, node.traffic.read
+    gets = _rates(node.traffic.rates(BROKER_GET_NUMS))
     facts = {
         "bootTimestamp": str(node.started_ms),
         "brokerActive": "true",
+        "brokerVersion": str(ROPEWAY_VERSION),
         "brokerVersionDesc": f"Ropeway {__version__}",
         **_disk(node.config),
-        "getTransferredTps": _rates(node.traffic.rates(BROKER_GET_NUMS)),
+        # What is not found is not counted.
+        **dict.fromkeys(("getFoundTps", "getTotalTps", "getTransferredTps"), gets),
         "msgGetTotalTodayMorning": str(read.this_morning),
         "msgGetTotalTodayNow": str(read.now),
         "msgGetTotalYesterdayMorning": str(read.yesterday_morning),
         "msgPutTotalTodayMorning": str(written.this_morning),
         "msgPutTotalTodayNow": str(written.now),
         "msgPutTotalYesterdayMorning": str(written.yesterday_morning),
+        "putMessageTimesTotal": str(written.now),
         "putTps": _rates(node.traffic.rates(BROKER_PUT_NUMS)),
         "runtime": (
             f"[ {seconds // 86400} days, {seconds // 3600 % 24} hours, "
             f"{seconds // 60 % 60} minutes, {seconds % 60} seconds ]"
         ),
-        **_WAITING,
+        **_NOT_HERE,
         "sendThreadPoolQueueHeadWaitTimeMills": str(node.log.overdue_ms()),
         "startAcceptSendRequestTimeStamp": str(node.started_ms),
     }
@@ -79,13 +113,14 @@ async def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
 def _disk(config: Config) -> dict[str, str]:
     """How full the disk is, where messages are on ours."""
     if config.pulsar is not None:
-        return {}
+        return _NO_DISK
     disk = shutil.disk_usage(config.data)
     return {
         "commitLogDirCapacity": (
             f"Total : {_gib(disk.total)}, Free : {_gib(disk.free)}."
         ),
-        "commitLogDiskRatio": f"{disk.used / disk.total:.4f}",
+        "commitLogDiskRatio": (ratio := f"{disk.used / disk.total:.4f}"),
+        "consumeQueueDiskRatio": ratio,
     }
 
 

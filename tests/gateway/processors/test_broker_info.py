@@ -1,10 +1,14 @@
 """What a node says of itself."""
 
+import re
+
 import msgspec
 import pytest
 
 from ropeway.gateway import __version__
 from ropeway.gateway.config import LogConfig
+from ropeway.gateway.processors import broker_info
+from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.broker_admin import (
     BrokerConfigReply,
@@ -42,6 +46,62 @@ async def test_what_was_written_and_read_is_in_the_runtime_facts(tmp_path):
             assert facts[name] == "0"
         for name in ("putTps", "getTransferredTps"):
             assert all(float(rate) > 0 for rate in facts[name].split(" "))
+
+
+OF_EXPORTER = (
+    "bootTimestamp",
+    "brokerVersion",
+    "commitLogMaxOffset",
+    "commitLogMinOffset",
+    "dispatchBehindBytes",
+    "dispatchMaxBuffer",
+    "earliestMessageTimeStamp",
+    "getMessageEntireTimeMax",
+    "msgGetTotalTodayMorning",
+    "msgGetTotalTodayNow",
+    "msgGetTotalYesterdayMorning",
+    "msgPutTotalTodayMorning",
+    "msgPutTotalTodayNow",
+    "msgPutTotalYesterdayMorning",
+    "pageCacheLockTimeMills",
+    "pullThreadPoolQueueCapacity",
+    "pullThreadPoolQueueHeadWaitTimeMills",
+    "pullThreadPoolQueueSize",
+    "putMessageEntireTimeMax",
+    "putMessageSizeTotal",
+    "putMessageTimesTotal",
+    "queryThreadPoolQueueCapacity",
+    "queryThreadPoolQueueHeadWaitTimeMills",
+    "queryThreadPoolQueueSize",
+    "remainTransientStoreBufferNumbs",
+    "sendThreadPoolQueueCapacity",
+    "sendThreadPoolQueueHeadWaitTimeMills",
+    "sendThreadPoolQueueSize",
+    "startAcceptSendRequestTimeStamp",
+)
+"""What it reads as whole numbers; where one is missing, it shows none of a broker."""
+
+
+@looped
+async def test_there_is_all_that_rocketmq_exporter_reads(tmp_path):
+    async with running(tmp_path) as (app, client):
+        answer = await client.ask(GetBrokerRuntimeInfo())
+        here = msgspec.json.decode(answer.body)["table"]
+        # Its disks are others': a node on Pulsar.
+        config = msgspec.structs.replace(app.node.config, pulsar=PulsarConfig())
+    for facts in (here, here | broker_info._disk(config)):
+        for name in OF_EXPORTER:
+            assert int(facts[name]) >= -1
+        for name in ("commitLogDiskRatio", "consumeQueueDiskRatio"):
+            assert -1 <= float(facts[name]) <= 1
+        assert float(facts["putMessageAverageSize"]) == 0
+        assert facts["putMessageDistributeTime"] == "null"
+        assert facts["remainHowManyDataToFlush"] == "0 B"
+        assert re.fullmatch(
+            r"Total : [\d.]+ GiB, Free : [\d.]+ GiB\.", facts["commitLogDirCapacity"]
+        )
+        for name in ("putTps", "getMissTps", "getTotalTps", "getFoundTps"):
+            assert len([float(rate) for rate in facts[name].split(" ")]) == 3
 
 
 def lines(body: bytes) -> dict[str, str]:
