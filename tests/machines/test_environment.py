@@ -46,6 +46,7 @@ TWINS = {
 ASKING = {
     "gateway/cli/times.py": ("gateway/cli/test_times.py", "gateway/cli/test_timer.py"),
     "gateway/node/traffic.py": ("gateway/node/test_traffic.py",),
+    "gateway/self_signed.py": ("gateway/test_self_signed.py",),
     "ropeway/client/ids.py": ("ropeway/client/test_ids.py",),
     "ropeway/common/system.py": ("ropeway/common/test_system.py",),
     "routing/database.py": ("routing/test_database.py",),

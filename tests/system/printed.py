@@ -37,6 +37,8 @@ _SYSTEM = re.compile(
 
 _LISTS = {"topicList", "consumerProgress", "producer", "brokerConsumeStats"}
 _SETTINGS = {"brokerStatus", "getBrokerConfig", "getNamesrvConfig"}
+_OF_OLDER = "brokerVersion"
+"""What 4.9.7 says and 5.5.0 does not; rocketmq-exporter needs it."""
 _COUNTS = {"clusterList", "getBrokerLiteInfo"}
 _ENDLESS = {"clusterRT"}
 
@@ -72,6 +74,7 @@ def agree(line: str, theirs: str, ours: str) -> tuple[list[str], list[str]]:
     expected, found = comparable(line, theirs), comparable(line, ours)
     if name_of(line) in _SETTINGS:
         expected = [one for one in expected if one in found]
+        found = [one for one in found if one.split(" ")[-1] != _OF_OLDER]
     return expected, found
 
 
