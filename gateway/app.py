@@ -22,12 +22,14 @@ from ropeway.gateway.node.message_keys import MessageKeys
 from ropeway.gateway.node.native import Native
 from ropeway.gateway.pipes import ALPN
 from ropeway.gateway.server import Server
-from ropeway.gateway.tls import Certificates, server_context
+from ropeway.gateway.tls import Certificates
 from ropeway.routing.api import Broker, NameTakenError, RouteError
 from ropeway.storage import private
 from ropeway.storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ropeway.gateway.config import Config
     from ropeway.gateway.node.node import Node
     from ropeway.routing.api import RouteStore
@@ -207,27 +209,26 @@ class App:
         self.node.leadership.deposed()
 
     def _read_certificates(self) -> Certificates | None:
+        protocols = [ALPN] if self._config.grpc else []
         tls = self._config.tls
-        if tls is None and self._config.grpc:
-            tls = self._self_signed()
         if tls is None:
-            return None
+            return self._self_signed(protocols) if self._config.grpc else None
         try:
-            return Certificates(tls, [ALPN] if self._config.grpc else [])
+            return Certificates(tls, protocols)
         except OSError as error:
             raise ConfigError(
                 f"tls: {tls.certificate} and {tls.key} cannot be used: "
                 f"{reason_of(error)}"
             ) from error
 
-    def _self_signed(self) -> TlsConfig:
+    def _self_signed(self, protocols: Sequence[str]) -> Certificates:
         """The node's own certificate, made where it has none that can be used."""
         path = self._config.data / _SELF_SIGNED
         tls = TlsConfig(certificate=path, key=path)
         try:
-            server_context(tls)
+            return Certificates(tls, protocols)
         except OSError:
             private.root(self._config.data)
             extras.package("ropeway.gateway.self_signed", "grpc").make(path)
             log.info("made a certificate that nobody has signed", path=str(path))
-        return tls
+            return Certificates(tls, protocols)
