@@ -22,6 +22,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 AMOUNT = "cast(filter(headers, one -> one.key = 'amount')[0].value as string)"
 
 
+def write_once(batch: DataFrame, number: int, topics: Topics, topic: str) -> None:
+    """Send a batch of a stream to a topic, unless it was sent already."""
+    (
+        batch.write.format("ropeway")
+        .mode("append")
+        .options(nameServer=topics.name_server, topic=topic)
+        .option("txnAppId", f"to-{topic}")
+        .option("txnVersion", number)
+        .save()
+    )
+
+
 def test_topics_of_a_pattern_are_copied_once_batch_by_batch(
     spark: SparkSession, ropeway_topics: Topics, tmp_path: Path
 ) -> None:
@@ -36,14 +48,7 @@ def test_topics_of_a_pattern_are_copied_once_batch_by_batch(
     def write(batch: DataFrame, number: int) -> None:
         # Twice, as after a crash.
         for _ in range(2):
-            (
-                batch.write.format("ropeway")
-                .mode("append")
-                .options(**options, topic=copy)
-                .option("txnAppId", f"to-{copy}")
-                .option("txnVersion", number)
-                .save()
-            )
+            write_once(batch, number, ropeway_topics, copy)
 
     send("a", "5")
     query = (
@@ -138,14 +143,7 @@ def test_counts_that_change_go_out_through_foreach_batch(
     )
 
     def write(batch: DataFrame, number: int) -> None:
-        (
-            batch.write.format("ropeway")
-            .mode("append")
-            .options(**options, topic=sink)
-            .option("txnAppId", f"counts-{sink}")
-            .option("txnVersion", number)
-            .save()
-        )
+        write_once(batch, number, ropeway_topics, sink)
 
     def run() -> None:
         query = (
