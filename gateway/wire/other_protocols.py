@@ -1,4 +1,4 @@
-"""Which other protocol a connection speaks, by its first bytes, and who speaks it here.
+"""Which other protocol a connection speaks, by its first bytes, and what offers it.
 
 A frame begins with its length. What a client of another protocol begins with is a
 length that no frame may have, and says nothing to who reads the log.
@@ -7,14 +7,14 @@ length that no frame may have, and says nothing to who reads the log.
 from __future__ import annotations
 
 _BYTES = 4
-_TLS = "TLS; a node speaks it that has a certificate (--tls-cert, --tls-key)"
+_TLS = "TLS; nodes with a certificate speak it, too (--tls-cert, --tls-key)"
 _HTTP = "HTTP; a node's page, metrics and health have a port of their own (--http)"
 _BEGINNINGS = {
     # Records of a handshake and of an alert, of any version (RFC 8446, 5.1).
     b"\x16\x03": _TLS,
     b"\x15\x03": _TLS,
     # The preface of a connection (RFC 9113, 3.4), as gRPC's clients have it.
-    b"PRI ": "HTTP/2; a node speaks it that serves gRPC (--grpc)",
+    b"PRI ": "HTTP/2; nodes that serve gRPC speak it, too (--grpc)",
     **dict.fromkeys(
         (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"HTTP"), _HTTP
     ),

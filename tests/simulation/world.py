@@ -139,8 +139,9 @@ class World:
         self.pulsar: Pulsar | None = None
         """Where the messages of nodes are, unless they keep them themselves."""
         self.leads: Callable[[PulsarState], None] = lambda _: None
-        self.takes: Callable[[str], None] = lambda _: None
         """Told when a node begins to write its broker's state."""
+        self.takes: Callable[[str], None] = lambda _: None
+        """Told of which partition a node asks Pulsar, to write to it."""
         self.unsure: Callable[[str], None] = lambda _: None
         """Told of which partition a node does not hear whether Pulsar has stored what
         it appended."""
